@@ -1,0 +1,108 @@
+"""Reads one environment variable each, and says in one sentence what is wrong with it.
+
+`helpdesk.settings` is the only caller: the names, the defaults and the meaning stand there.
+"""
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+PLACEHOLDERS = frozenset({"", "placeholder", "changeme", "change-me", "none", "todo", "xxx"})
+
+VOYAGE_SIZES = (256, 512, 1024, 2048)
+FIXED_VOYAGE_SIZES = {
+    "voyage-3": (1024,),
+    "voyage-3-lite": (512,),
+    "voyage-multilingual-2": (1024,),
+    "voyage-law-2": (1024,),
+    "voyage-finance-2": (1024,),
+    "voyage-code-2": (1536,),
+}
+
+
+class ConfigurationError(ImproperlyConfigured):
+    """A setting the operator has to change. The text is one sentence with its name and the fix."""
+
+
+def text(env: environ.Env, name: str, default: str = "") -> str:
+    """The value without surrounding blanks; an empty value counts as unset."""
+    return str(env.str(name, default="")).strip() or default
+
+
+def names(env: environ.Env, name: str) -> list[str]:
+    """A comma-separated list without blanks and empty entries."""
+    return [part.strip() for part in text(env, name).split(",") if part.strip()]
+
+
+def flag(env: environ.Env, name: str, default: bool) -> bool:
+    value = text(env, name).lower()
+    if not value:
+        return default
+    if value in {"1", "true", "yes", "on"}:
+        return True
+    if value in {"0", "false", "no", "off"}:
+        return False
+    raise ConfigurationError(f"{name} is {value!r}: set it to 'on' or 'off'.")
+
+
+def integer(env: environ.Env, name: str, default: int, *, minimum: int = 1, maximum: int | None = None) -> int:
+    value = text(env, name, str(default))
+    try:
+        number = int(value)
+    except ValueError:
+        raise ConfigurationError(f"{name} is {value!r}: set it to a whole number, for example {default}.") from None
+    if number < minimum or (maximum is not None and number > maximum):
+        raise ConfigurationError(f"{name} is {number}: set it to a number {_bounds(minimum, maximum)}.")
+    return number
+
+
+def seconds(env: environ.Env, name: str, default: float) -> float:
+    value = text(env, name, str(default))
+    try:
+        number = float(value)
+    except ValueError:
+        raise ConfigurationError(f"{name} is {value!r}: set it to seconds, for example {default:g}.") from None
+    if not 0 < number < 86_400:
+        raise ConfigurationError(f"{name} is {value}: set it to seconds above 0 and below 86400.")
+    return number
+
+
+def choice(env: environ.Env, name: str, default: str, allowed: Iterable[str]) -> str:
+    value = text(env, name, default)
+    if value not in allowed:
+        raise ConfigurationError(f"{name} is {value!r}: set it to one of {', '.join(allowed)}.")
+    return value
+
+
+def url(env: environ.Env, name: str, default: str = "") -> str:
+    """An http(s) address without trailing slash, or `default`."""
+    value = text(env, name, default)
+    if not value:
+        return ""
+    parts = urlsplit(value)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ConfigurationError(
+            f"{name} is not a web address: write it with its scheme, for example https://api.example.com."
+        )
+    return value.rstrip("/")
+
+
+def is_placeholder(key: str) -> bool:
+    """Whether a key is one of the fill-ins that people leave in an .env file."""
+    lowered = key.strip().lower()
+    return lowered in PLACEHOLDERS or lowered.startswith(("your", "<")) or set(lowered) <= {"x", "*", ".", "-"}
+
+
+def check_voyage_dimensions(model: str, dimensions: int) -> None:
+    sizes = FIXED_VOYAGE_SIZES.get(model, VOYAGE_SIZES)
+    if dimensions not in sizes:
+        raise ConfigurationError(
+            f"VOYAGE_DIMENSIONS is {dimensions}, which {model} does not offer:"
+            f" set it to {' or '.join(str(size) for size in sizes)}."
+        )
+
+
+def _bounds(minimum: int, maximum: int | None) -> str:
+    return f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"

@@ -1,0 +1,236 @@
+"""Every setting of the product. The environment is read here and nowhere else."""
+
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.core.management.utils import get_random_secret_key
+from django.utils.translation import gettext_lazy as _
+
+from helpdesk import configuration as read
+from helpdesk.configuration import ConfigurationError
+from helpdesk.logs import logging_config
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR_DIR = BASE_DIR / "var"
+
+env = environ.Env()
+ENV_FILE = env.str("ENV_FILE", default=str(BASE_DIR / ".env"))
+if ENV_FILE and Path(ENV_FILE).is_file():
+    env.read_env(ENV_FILE)
+
+# --- the site -------------------------------------------------------------------------------------------------
+
+DEBUG = read.flag(env, "DEBUG", False)
+ALLOWED_HOSTS = read.names(env, "ALLOWED_HOSTS")
+CSRF_TRUSTED_ORIGINS = read.names(env, "CSRF_TRUSTED_ORIGINS")
+
+
+def _secret_key() -> str:
+    key = read.text(env, "SECRET_KEY")
+    if key:
+        return key
+    if not DEBUG:
+        raise ConfigurationError("SECRET_KEY is not set: set it to a long random text (or set DEBUG=on to try the product).")
+    return _generated_secret_key(VAR_DIR / "secret_key")
+
+
+def _generated_secret_key(path: Path) -> str:
+    """The key that this checkout made for itself, so that sessions survive a restart."""
+    path.parent.mkdir(exist_ok=True)
+    try:
+        with path.open("x") as file:
+            path.chmod(0o600)
+            file.write(get_random_secret_key())
+    except FileExistsError:
+        pass
+    return path.read_text().strip() or get_random_secret_key()
+
+
+SECRET_KEY = _secret_key()
+
+for origin in CSRF_TRUSTED_ORIGINS:
+    if not origin.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"CSRF_TRUSTED_ORIGINS holds {origin!r}: write each with its scheme, for example https://helpdesk.example.com."
+        )
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.humanize",
+    "django.contrib.messages",
+    "django.contrib.postgres",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "csp",
+    "tickets",
+    "retrieval",
+    "assistant",
+    "helpdesk",
+]
+
+MIDDLEWARE = [
+    "helpdesk.middleware.RequestLogMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "helpdesk.middleware.DatabaseUnavailableMiddleware",
+]
+
+ROOT_URLCONF = "helpdesk.urls"
+ASGI_APPLICATION = "helpdesk.asgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# --- the database ---------------------------------------------------------------------------------------------
+
+EMBEDDED_POSTGRES_DIR = VAR_DIR / "postgres"
+
+
+def _database() -> dict[str, Any]:
+    address = read.text(env, "DATABASE_URL")
+    if not address:
+        return {"ENGINE": "helpdesk.embedded_backend", "NAME": "helpdesk", "CONN_HEALTH_CHECKS": True}
+    try:
+        database: dict[str, Any] = env.db_url_config(address)
+    except (environ.ImproperlyConfigured, ValueError, KeyError):
+        database = {}
+    if database.get("ENGINE") != "django.db.backends.postgresql" or not database.get("NAME"):
+        raise ConfigurationError(
+            "DATABASE_URL does not name a Postgres database: write it as postgres://USER:PASSWORD@HOST:5432/NAME"
+            " (or leave it empty for the embedded one)."
+        )
+    database.setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
+    return database | {"CONN_HEALTH_CHECKS": True}
+
+
+DATABASES = {"default": _database()}
+
+# --- people and languages -------------------------------------------------------------------------------------
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+LOGIN_URL = "/login/"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/login/"
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("de", _("German")), ("en", _("English"))]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = read.text(env, "TIME_ZONE", "UTC")
+
+# --- files and headers ----------------------------------------------------------------------------------------
+
+STATIC_URL = "/static/"
+STATIC_ROOT = VAR_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+WHITENOISE_USE_FINDERS = DEBUG
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],  # data: for the icons inside Pico.css and the admin's stylesheets
+        "font-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_SAMESITE = "Lax"
+# Behind a proxy that ends TLS (it must set X-Forwarded-Proto itself); plain http stays possible for DEBUG only.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = read.flag(env, "COOKIES_OVER_HTTPS_ONLY", not DEBUG)
+
+LOGGING_CONFIG = "helpdesk.logs.configure"
+LOGGING = logging_config(as_json=not DEBUG, level=read.choice(env, "LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR")))
+
+# --- the assistant --------------------------------------------------------------------------------------------
+
+ASSISTANT_BACKEND = read.choice(env, "ASSISTANT_BACKEND", "claude", ("claude", "rehearsal"))
+REHEARSAL_PORT = read.integer(env, "REHEARSAL_PORT", 8011, maximum=65_535)
+ANTHROPIC_API_KEY = read.text(env, "ANTHROPIC_API_KEY")
+ANTHROPIC_BASE_URL = read.url(env, "ANTHROPIC_BASE_URL")
+if ASSISTANT_BACKEND == "rehearsal":
+    ANTHROPIC_API_KEY = "rehearsal"  # a real key never goes to the stand-in
+    ANTHROPIC_BASE_URL = ANTHROPIC_BASE_URL or f"http://127.0.0.1:{REHEARSAL_PORT}"
+elif read.is_placeholder(ANTHROPIC_API_KEY):
+    raise ConfigurationError(
+        "ANTHROPIC_API_KEY is not set: set it to your key from the Anthropic console"
+        " (or set ASSISTANT_BACKEND=rehearsal to try the product without one)."
+    )
+ASSISTANT_MODEL = read.text(env, "ASSISTANT_MODEL", "claude-sonnet-5-5")
+# Set but empty means "do not send it", so it has to be told apart from unset.
+ASSISTANT_EFFORT = read.choice(env, "ASSISTANT_EFFORT", "", ("", "low", "medium", "high", "xhigh", "max")) or (
+    "" if env.str("ASSISTANT_EFFORT", default="low") == "" else "low"
+)
+ASSISTANT_MAX_TOKENS = read.integer(env, "ASSISTANT_MAX_TOKENS", 2048, maximum=128_000)
+ASSISTANT_MAX_STEPS = read.integer(env, "ASSISTANT_MAX_STEPS", 8, maximum=50)
+ASSISTANT_DAILY_TOKENS_PER_USER = read.integer(env, "ASSISTANT_DAILY_TOKENS_PER_USER", 500_000, minimum=0)
+ASSISTANT_CONCURRENT_TURNS_PER_USER = read.integer(env, "ASSISTANT_CONCURRENT_TURNS_PER_USER", 3)
+ASSISTANT_MESSAGES_PER_MINUTE = read.integer(env, "ASSISTANT_MESSAGES_PER_MINUTE", 20)
+
+# --- embeddings and search ------------------------------------------------------------------------------------
+
+VOYAGE_API_KEY = read.text(env, "VOYAGE_API_KEY", "placeholder")
+if read.is_placeholder(VOYAGE_API_KEY):
+    VOYAGE_API_KEY = "placeholder"
+EMBEDDING_PROVIDER = read.choice(
+    env, "EMBEDDING_PROVIDER", "off" if VOYAGE_API_KEY == "placeholder" else "voyage", ("voyage", "local", "off")
+)
+VOYAGE_BASE_URL = read.url(
+    env,
+    "VOYAGE_BASE_URL",
+    "https://ai.mongodb.com/v1" if VOYAGE_API_KEY.startswith("al-") else "https://api.voyageai.com/v1",
+)
+VOYAGE_MODEL = read.text(env, "VOYAGE_MODEL", "voyage-4")
+VOYAGE_DIMENSIONS = read.integer(env, "VOYAGE_DIMENSIONS", 1024)
+read.check_voyage_dimensions(VOYAGE_MODEL, VOYAGE_DIMENSIONS)
+EMBED_POLL_SECONDS = read.seconds(env, "EMBED_POLL_SECONDS", 5)
+EMBED_BATCH_SIZE = read.integer(env, "EMBED_BATCH_SIZE", 128, maximum=1_000)
+EMBED_CONCURRENCY = read.integer(env, "EMBED_CONCURRENCY", 4, maximum=32)
+EMBED_THREADS = read.integer(env, "EMBED_THREADS", 1, maximum=256)
+SEARCH_MAX_LIMIT = read.integer(env, "SEARCH_MAX_LIMIT", 20, maximum=200)
+SEARCH_LIMIT = read.integer(env, "SEARCH_LIMIT", min(5, SEARCH_MAX_LIMIT), maximum=SEARCH_MAX_LIMIT)

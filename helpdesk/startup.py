@@ -1,0 +1,55 @@
+"""What every entry point (manage.py, asgi) does about mistakes of the operator: one sentence, no traceback."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.conf import settings
+from django.db.utils import OperationalError
+
+from helpdesk.configuration import ConfigurationError
+from helpdesk.postgres import EmbeddedPostgresError
+
+# No server error code: the connection itself failed. The classes are: connection exception, refused login,
+# unknown database, and a server that starts, stops or is full.
+CONNECTION_CODES = ("08", "28", "3D000", "57P", "53300")
+
+
+@contextmanager
+def one_sentence_errors() -> Iterator[None]:
+    """Ends the process with one sentence on standard error where the operator has to change something."""
+    try:
+        yield
+    except (ConfigurationError, EmbeddedPostgresError) as error:
+        _leave(str(error))
+    except OperationalError as error:
+        if not is_connection_failure(error):
+            raise
+        _leave(unreachable_sentence(error))
+
+
+def is_connection_failure(error: BaseException) -> bool:
+    """Whether a database error means that the server cannot be reached, as opposed to a refused statement."""
+    cause = error.__cause__ if isinstance(error, OperationalError) else None
+    if isinstance(error, EmbeddedPostgresError):
+        return True
+    if cause is None:
+        return False
+    code = getattr(cause, "sqlstate", None)
+    return code is None or code.startswith(CONNECTION_CODES)
+
+
+def unreachable_sentence(error: BaseException) -> str:
+    """Names the setting, the address without its password, and the fix."""
+    database = settings.DATABASES["default"]
+    host, port = database.get("HOST") or "localhost", database.get("PORT") or 5432
+    reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "no answer"
+    return (
+        f"The database {database['NAME']} at {host}:{port} cannot be reached ({reason}):"
+        " start it, or correct DATABASE_URL."
+    )
+
+
+def _leave(sentence: str) -> None:
+    print(sentence, file=sys.stderr)
+    sys.exit(1)

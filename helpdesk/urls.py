@@ -1,0 +1,23 @@
+from importlib.util import find_spec
+
+from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth.views import LoginView, LogoutView
+from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
+
+from helpdesk import views
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", RedirectView.as_view(url="/chat/"), name="home"),
+    path("healthz", views.healthz, name="healthz"),
+    path("tickets/<int:ticket_id>/", views.ticket_redirect, name="ticket"),
+    path("admin/", admin.site.urls),
+    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("i18n/", include("django.conf.urls.i18n")),
+]
+
+for app in ("tickets", "retrieval", "assistant"):
+    if app in settings.INSTALLED_APPS and find_spec(f"{app}.urls"):
+        urlpatterns.append(path("", include(f"{app}.urls")))
