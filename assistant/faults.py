@@ -1,0 +1,79 @@
+"""Every way a turn can end without a whole answer: its code, its sentence, and what a fault of the line means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+SENTENCES: dict[str, Promise] = {
+    # Faults of the line
+    "key_refused": _("Claude refused the API key. An administrator has to check ANTHROPIC_API_KEY."),
+    "forbidden": _("The API key may not use this model or feature. An administrator has to check its permissions."),
+    "payment": _("The account behind the API key has no credit left. An administrator has to top it up."),
+    "model_unknown": _('The model "{model}" is not known there. An administrator has to check ASSISTANT_MODEL.'),
+    "bad_request": _("Claude rejected the request as invalid. This is a fault of this product; the log has the details."),
+    "too_large": _("The request is too large for Claude. Please start a new conversation or send a shorter text."),
+    "rate_limited": _("Claude accepts no more requests at the moment."),
+    "rate_limited_until": _("Claude accepts no more requests at the moment. Please try again in {seconds} s."),
+    "server_error": _("Claude has an internal fault at the moment. Please try again."),
+    "overloaded": _("Claude is overloaded at the moment. Please try again in a little while."),
+    "timeout": _("Claude did not answer in time. Please try again."),
+    "stalled": _("The answer stopped coming in and was given up. Please try again."),
+    "unreachable": _("Claude cannot be reached: no connection. Please try again, or ask an administrator."),
+    "connection_lost": _("The connection to Claude broke off in the middle of the answer. Please try again."),
+    "garbled": _("Claude sent an answer that could not be read. Please try again."),
+    "internal": _("Something went wrong inside this product; the log has the details. Please try again."),
+    # Endings that are not a whole answer
+    "cut": _("The answer was cut off because it reached its maximum length."),
+    "refusal": _("Claude declined to answer this message. Please put it differently."),
+    "context_full": _("The conversation has become too long for Claude; the answer was cut off. "
+                      "From the next message on, the earlier ones are left out."),
+    "stop_sequence": _("The answer ended at a stop marker and may be incomplete."),
+    "unknown_stop": _('The answer ended for an unknown reason ("{stop_reason}") and may be incomplete.'),
+    "empty_answer": _("Claude gave no answer. Please try again."),
+    "step_limit": _("The assistant was stopped after {steps} steps without reaching an answer."),
+    "stopped": _("You stopped this answer."),
+    "abandoned": _("This answer was interrupted because the program that wrote it ended."),
+    "daily_limit": _("Your daily limit of {limit} tokens is used up. It goes on at {until}."),
+}
+
+RETRYABLE = frozenset({"rate_limited", "rate_limited_until", "server_error", "overloaded", "timeout", "unreachable",
+                       "connection_lost", "stalled", "garbled"})
+
+BUSY_CODES = frozenset({"rate_limited", "rate_limited_until", "overloaded"})
+BUSY = _("The model is busy, trying again.")
+UNREACHABLE = _("The model cannot be reached, trying again.")
+
+
+class Fault(Exception):
+    """A model call that failed: `code` names its sentence, `retry_after` is what the server asked for (seconds).
+
+    `detail` is for the log: status and request id, never the key or a body.
+    """
+
+    def __init__(
+        self, code: str, *, retry_after: float | None = None, detail: str = "", **params: str | int
+    ) -> None:
+        super().__init__(code)
+        self.code = code
+        self.params = params
+        self.retry_after = retry_after
+        self.detail = detail
+
+    @property
+    def retryable(self) -> bool:
+        return self.code in RETRYABLE
+
+    @property
+    def retrying_sentence(self) -> Promise:
+        return BUSY if self.code in BUSY_CODES else UNREACHABLE
+
+
+def sentence(code: str, params: Mapping[str, Any] | None = None) -> str | Promise:
+    """The sentence for the person, translated when it is rendered. An unknown code gets the general one."""
+    text = SENTENCES.get(code, SENTENCES["internal"])
+    return format_lazy(text, **params) if params else text

@@ -1,0 +1,315 @@
+"""What a person does to a conversation: ask, stop, retry, continue, undo, judge. All check who owns it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.text import Truncator, format_lazy
+from django.utils.translation import gettext as translate_now
+from django.utils.translation import gettext_lazy as _
+
+from assistant import limits, notes, running, store
+from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
+from assistant.refusals import Refused
+from assistant.tools.changes import values_before
+from retrieval.models import Verdict
+from tickets import permissions
+from tickets.models import Comment, StaleTicket, Ticket, Via
+from tickets.text import clean_text
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+__all__ = [
+    "Posted",
+    "Refused",
+    "VerdictResult",
+    "close_abandoned_turns",
+    "continue_turn",
+    "post_message",
+    "rate_turn",
+    "record_verdict",
+    "retry_turn",
+    "start_conversation",
+    "stop_turn",
+    "undo_last_change",
+]
+
+# The loop gives a sign of life every few seconds (loop.HEARTBEAT_SECONDS); after this long it is dead.
+ABANDONED_AFTER = timedelta(seconds=20)
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """Where a message went: `turn` answers it now, or is the running turn it waits for (`waiting`)."""
+
+    turn: Turn
+    message: Message
+    waiting: bool
+    duplicate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictResult:
+    judgement: str
+    ticket: Ticket
+    comment: Comment | None
+    already: bool  # nothing new happened: the same button was pressed before
+    sentence: str | Promise
+    # What the click says in the person's words. Not empty when all candidates of the last search are judged
+    # different: post it as a message, so that the assistant goes on.
+    message: str
+
+
+def start_conversation(user: User) -> Conversation:
+    return Conversation.objects.create(user=user)
+
+
+@transaction.atomic
+def post_message(*, conversation: Conversation, user: User, text: str, client_key: str) -> Posted:
+    """Store what the person wrote and say which turn answers it.
+
+    `client_key` identifies the submit: the same key again changes nothing (double click, resend).
+    Raises `Refused` for an empty or too long message and for a limit.
+    """
+    conversation = _locked(conversation, user)
+    close_abandoned_turns(conversation)
+    known = Message.objects.filter(conversation=conversation, client_key=client_key).first()
+    if known:
+        return _posted_before(known)
+    text = acceptable_text(text)
+    limits.check_messages_per_minute(user)
+    active = conversation.turns.active().first()
+    if active is None:
+        limits.check_concurrent_turns(user)
+        limits.check_daily_tokens(user)
+    message = _add_message(conversation, text, client_key)
+    turn = active if active and active.status == Turn.Status.RUNNING else store.queue_waiting(conversation)
+    return Posted(turn=turn, message=message, waiting=turn.status == Turn.Status.RUNNING, duplicate=False)
+
+
+def acceptable_text(text: str) -> str:
+    """The message without what no database can hold, or `Refused`. Nothing is cut."""
+    text = clean_text(text).strip()
+    if not text:
+        raise Refused(_("The message is empty."))
+    if len(text) > limits.MAX_MESSAGE_CHARACTERS:
+        raise Refused(
+            format_lazy(
+                _("The message has {length} characters; at most {limit} can be sent. Nothing was sent."),
+                length=len(text),
+                limit=limits.MAX_MESSAGE_CHARACTERS,
+            )
+        )
+    return text
+
+
+@transaction.atomic
+def stop_turn(turn: Turn, user: User) -> Turn:
+    """End the turn now: no further tool runs, what was said so far stays, marked as incomplete. Idempotent."""
+    turn = _locked_turn(turn, user)
+    if turn.is_active:
+        store.close(turn, status=Turn.Status.INTERRUPTED, error="stopped")
+        transaction.on_commit(lambda: running.cancel(turn.pk))
+    return turn
+
+
+@transaction.atomic
+def retry_turn(turn: Turn, user: User) -> Turn:
+    """A new turn that goes on after the finished steps of a broken one, so that nothing is written twice."""
+    turn = _locked_turn(turn, user)
+    again = Turn.objects.filter(retry_of=turn).first()
+    if again:
+        return again
+    _check_can_retry(turn)
+    limits.check_concurrent_turns(user)
+    limits.check_daily_tokens(user)
+    return store.queue(turn.conversation, question=turn.question, retry_of=turn)
+
+
+def continue_turn(turn: Turn, user: User) -> Turn:
+    """Let the model go on with an answer that was cut at its maximum length."""
+    turn = Turn.objects.owned_by(user).select_related("conversation").get(pk=turn.pk)
+    if not turn.can_continue:
+        raise Refused(_("This answer is not one that was cut off, so it cannot be continued."))
+    posted = post_message(
+        conversation=turn.conversation,
+        user=user,
+        text=translate_now("Please continue where you stopped."),
+        client_key=f"continue-{turn.pk}",
+    )
+    return posted.turn
+
+
+@transaction.atomic
+def undo_last_change(turn: Turn, user: User) -> ToolCall:
+    """Take back the last change of a ticket in this turn, unless the ticket has changed since."""
+    turn = _locked_turn(turn, user)
+    call = turn.tool_calls.filter(is_error=False).exclude(changes=[]).last()
+    if call is None:
+        raise Refused(_("There is no change in this answer that could be undone."))
+    if call.undone_at is None:
+        _undo(call, user)
+    return call
+
+
+def _undo(call: ToolCall, user: User) -> None:
+    ticket = Ticket.objects.visible_to(user).filter(pk=call.ticket_id).first()
+    if ticket is None or not permissions.may_change(user):
+        raise Refused(_("You may not change this ticket any more."))
+    try:
+        ticket.change(by=user, via=Via.CHAT, expected_version=call.version_after, **values_before(call.changes))
+    except StaleTicket as stale:
+        raise Refused(
+            format_lazy(
+                _("Ticket #{id} was changed by somebody else in the meantime, so nothing was undone."),
+                id=stale.current.pk,
+            )
+        ) from None
+    call.undone_at = timezone.now()
+    call.save(update_fields=["undone_at"])
+    store.add_note(call.conversation, notes.undone(call))
+
+
+@transaction.atomic
+def record_verdict(
+    *, conversation: Conversation, user: User, candidate: Ticket | int, judgement: str
+) -> VerdictResult:
+    """What the person says about a suggested ticket. `same` adds "I have this too" to it, once.
+
+    `different` counts as the person's answer to the gate, and the pair is not suggested again here.
+    Raises `Ticket.DoesNotExist` for a ticket that was not suggested in this conversation or may not be seen.
+    """
+    conversation = _locked(conversation, user)
+    ticket = _suggested(conversation, user, candidate)
+    known = ConversationTicket.objects.select_for_update(of=("self",)).get(conversation=conversation, ticket=ticket)
+    judgement = ConversationTicket.Judgement(judgement)
+    already = known.judgement == judgement
+    comment = None
+    if not already:
+        comment = _judge(known, user, judgement)
+    message = "" if already else _said_by(known)
+    return VerdictResult(judgement, ticket, comment, already, _verdict_sentence(judgement, ticket), message)
+
+
+def _judge(known: ConversationTicket, user: User, judgement: str) -> Comment | None:
+    comment = _me_too(known, user) if judgement == ConversationTicket.Judgement.SAME else None
+    known.judgement, known.judged_at = judgement, timezone.now()
+    known.save(update_fields=["judgement", "judged_at"])
+    Verdict.objects.create(
+        search_id=_search_of(known), candidate_id=known.ticket_id, judgement=judgement, by=user
+    )
+    store.add_note(known.conversation, notes.judged(known.ticket_id, judgement, commented=comment is not None))
+    return comment
+
+
+def _me_too(known: ConversationTicket, user: User) -> Comment | None:
+    if not permissions.may_comment(user):
+        raise Refused(_("You may not comment on tickets."))
+    body = translate_now("I have this problem too.")
+    return known.ticket.add_comment(by=user, body=body, internal=False, via=Via.CHAT)
+
+
+def _search_of(known: ConversationTicket) -> int | None:
+    """The last search of the conversation that suggested this ticket."""
+    searches = known.conversation.tool_calls.filter(hits__contains=[{"ticket": known.ticket_id}])
+    return searches.order_by("-id").values_list("search_log_id", flat=True).first()
+
+
+def _said_by(known: ConversationTicket) -> str:
+    """The click as a message, once the person has turned down everything the last search suggested."""
+    search = known.conversation.tool_calls.filter(outcome="found").order_by("-id").first()
+    suggested = {hit["ticket"] for hit in search.hits} if search else set()
+    different = known.conversation.known_tickets.filter(judgement=ConversationTicket.Judgement.DIFFERENT)
+    turned_down = set(different.values_list("ticket_id", flat=True))
+    if known.ticket_id not in suggested or suggested - turned_down:
+        return ""
+    if len(suggested) == 1:
+        return translate_now("No, #%(id)s is a different problem.") % {"id": known.ticket_id}
+    ids = ", ".join(f"#{pk}" for pk in sorted(suggested))
+    return translate_now("No, these are different problems: %(ids)s.") % {"ids": ids}
+
+
+def _suggested(conversation: Conversation, user: User, candidate: Ticket | int) -> Ticket:
+    pk = candidate.pk if isinstance(candidate, Ticket) else candidate
+    return Ticket.objects.visible_to(user).get(
+        pk=pk, pk__in=ConversationTicket.objects.filter(conversation=conversation).values("ticket")
+    )
+
+
+def _verdict_sentence(judgement: str, ticket: Ticket) -> Promise:
+    sentences = {
+        "same": _("Noted: your problem was added to ticket #{id} as a comment."),
+        "different": _("Noted: ticket #{id} is a different problem and will not be suggested again here."),
+        "related": _("Noted: ticket #{id} is related."),
+    }
+    return format_lazy(sentences[judgement], id=ticket.pk)
+
+
+def rate_turn(turn: Turn, user: User, helpful: bool, feedback: str = "") -> None:
+    """Store whether the answer helped, with an optional word (at most 500 characters, or `Refused`)."""
+    feedback = clean_text(feedback).strip()
+    if len(feedback) > 500:
+        raise Refused(_("The comment may have at most 500 characters."))
+    turn = Turn.objects.owned_by(user).get(pk=turn.pk)
+    turn.helpful, turn.feedback = helpful, feedback
+    turn.save(update_fields=["helpful", "feedback"])
+
+
+def close_abandoned_turns(conversation: Conversation | None = None) -> int:
+    """Close running turns whose process died: no sign of life for a while. Returns how many were closed."""
+    running_turns = Turn.objects.filter(status=Turn.Status.RUNNING, heartbeat_at__lt=timezone.now() - ABANDONED_AFTER)
+    if conversation is not None:
+        running_turns = running_turns.filter(conversation=conversation)
+    return sum(_close_abandoned(pk) for pk in list(running_turns.values_list("pk", flat=True)))
+
+
+@transaction.atomic
+def _close_abandoned(turn_id: int) -> bool:
+    turn = store.lock_turn(turn_id)
+    silent = turn.heartbeat_at is None or turn.heartbeat_at < timezone.now() - ABANDONED_AFTER
+    if turn.status != Turn.Status.RUNNING or not silent:
+        return False
+    store.close(turn, status=Turn.Status.INTERRUPTED, error="abandoned")
+    return True
+
+
+def _locked(conversation: Conversation, user: User) -> Conversation:
+    return Conversation.objects.owned_by(user).select_for_update(no_key=True).get(pk=conversation.pk)
+
+
+def _locked_turn(turn: Turn, user: User) -> Turn:
+    """The turn as it is now, with its conversation locked, which is what every change of a turn goes by."""
+    turn = Turn.objects.owned_by(user).get(pk=turn.pk)
+    return store.lock_turn(turn.pk)
+
+
+def _posted_before(message: Message) -> Posted:
+    turn = message.turn or message.conversation.turns.active().first() or message.conversation.turns.last()
+    return Posted(turn=turn, message=message, waiting=message.turn is None, duplicate=True)
+
+
+def _add_message(conversation: Conversation, text: str, client_key: str) -> Message:
+    if not conversation.title:
+        conversation.title = Truncator(" ".join(text.split())).chars(120)
+    conversation.updated_at = timezone.now()
+    conversation.save(update_fields=["title", "updated_at"])
+    return Message.objects.create(
+        conversation=conversation,
+        role=Message.Role.USER,
+        content=[{"type": "text", "text": text}],
+        from_person=True,
+        client_key=client_key,
+    )
+
+
+def _check_can_retry(turn: Turn) -> None:
+    if not turn.is_incomplete:
+        raise Refused(_("Only an answer that failed or was interrupted can be tried again."))
+    if turn.conversation.turns.filter(pk__gt=turn.pk).exists():
+        raise Refused(_("There is a newer message already, so this answer cannot be tried again."))
