@@ -1,0 +1,80 @@
+"""Objects for tests. Tickets are created through the service, so that they have a history as in life."""
+
+from typing import Any
+
+import factory
+from django.contrib.auth.models import Permission, User
+from factory.django import DjangoModelFactory
+
+from tickets.models import Category, Comment, Ticket, Via
+from tickets.services import create_ticket
+
+
+class UserFactory(DjangoModelFactory[User]):
+    """A person without rights. `UserFactory(agent=True)`: staff that may view, add, change and comment tickets."""
+
+    class Meta:
+        model = User
+        skip_postgeneration_save = True
+
+    username = factory.Sequence(lambda n: f"person{n}")
+    password = factory.django.Password("secret")
+
+    class Params:
+        agent = factory.Trait(is_staff=True, permissions=["view_ticket", "add_ticket", "change_ticket", "add_comment"])
+
+    @factory.post_generation
+    def permissions(self: User, create: bool, codenames: list[str] | None, **kwargs: Any) -> None:  # type: ignore[misc]
+        """`UserFactory(permissions=["view_ticket"])`: permissions of the tickets app."""
+        if create and codenames:
+            self.user_permissions.add(
+                *Permission.objects.filter(content_type__app_label="tickets", codename__in=codenames)
+            )
+
+
+class CategoryFactory(DjangoModelFactory[Category]):
+    class Meta:
+        model = Category
+
+    name = factory.Sequence(lambda n: f"Category {n}")
+
+
+class TicketFactory(DjangoModelFactory[Ticket]):
+    """What `create_ticket()` does not take (status, resolution, created_at …) is written behind it, without events."""
+
+    class Meta:
+        model = Ticket
+
+    title = factory.Sequence(lambda n: f"Ticket {n}")
+    description = ""
+    reporter = factory.SubFactory(UserFactory)
+    source = Ticket.Source.CHAT
+
+    @classmethod
+    def _create(cls, model_class: type[Ticket], *args: Any, **kwargs: Any) -> Ticket:
+        afterwards = {
+            name: kwargs.pop(name)
+            for name in ("status", "resolution", "created_at", "updated_at", "resolved_at", "duplicate_of")
+            if name in kwargs
+        }
+        ticket = create_ticket(**kwargs)
+        if afterwards:
+            Ticket.objects.filter(pk=ticket.pk).update(**afterwards)
+            ticket.refresh_from_db()
+        return ticket
+
+
+class CommentFactory(DjangoModelFactory[Comment]):
+    class Meta:
+        model = Comment
+
+    ticket = factory.SubFactory(TicketFactory)
+    by = factory.SubFactory(UserFactory)
+    body = "Me too."
+    internal = False
+    via = Via.CHAT
+
+    @classmethod
+    def _create(cls, model_class: type[Comment], *args: Any, **kwargs: Any) -> Comment:
+        ticket: Ticket = kwargs.pop("ticket")
+        return ticket.add_comment(**kwargs)

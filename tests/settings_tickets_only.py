@@ -1,0 +1,10 @@
+"""The tests of tickets with nothing above it: neither search nor assistant is installed."""
+
+import os
+
+os.environ.setdefault("TEST_DB_NAME", "test_tickets_only")
+
+from tests.settings import *  # noqa: E402, F403
+from tests.settings import INSTALLED_APPS as EVERYTHING  # noqa: E402
+
+INSTALLED_APPS = [app for app in EVERYTHING if app not in ("retrieval", "assistant")]

@@ -1,0 +1,51 @@
+"""Reusable questions about tickets. `visible_to()` is the one gate for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from django.contrib.postgres.search import SearchQuery, SearchRank
+from django.db import models
+from django.db.models import F
+
+from .permissions import Person, may_view
+from .text import clean_text
+
+if TYPE_CHECKING:
+    from .models import Ticket, TicketEvent  # noqa: F401
+
+UNRESOLVED = ("new", "open", "pending")
+
+
+class TicketQuerySet(models.QuerySet["Ticket"]):
+    def visible_to(self, user: Person) -> TicketQuerySet:
+        return self.all() if may_view(user) else self.none()
+
+    def unresolved(self) -> TicketQuerySet:
+        """New, open or pending: somebody still has to do something."""
+        return self.filter(status__in=UNRESOLVED)
+
+    def matching_words(self, query: str) -> TicketQuerySet:
+        """Tickets with the words of `query` in title or description, best first.
+
+        `query` is what people type into a search field: words, "a phrase", -without, or. No input is an error.
+        """
+        words = SearchQuery(clean_text(query), config="simple", search_type="websearch")
+        ranked = self.annotate(word_rank=SearchRank(F("search_words"), words))
+        return ranked.filter(search_words=words).order_by("-word_rank", "-pk")
+
+    def sharing_identifiers(self, identifiers: Collection[str]) -> TicketQuerySet:
+        """Tickets that name at least one of these error codes, host names, asset tags … (as the SQL function
+        `ticket_identifiers` writes them: lower-case)."""
+        return self.filter(identifiers__overlap=[clean_text(one) for one in identifiers])
+
+
+class AppendOnlyQuerySet(models.QuerySet["TicketEvent"]):
+    """History is written once. It goes only together with its ticket."""
+
+    def update(self, **kwargs: Any) -> NoReturn:
+        raise TypeError("Ticket history is append-only: events cannot be changed.")
+
+    def delete(self) -> NoReturn:
+        raise TypeError("Ticket history is append-only: events cannot be deleted.")
