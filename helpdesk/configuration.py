@@ -47,12 +47,16 @@ def flag(env: environ.Env, name: str, default: bool) -> bool:
     raise ConfigurationError(f"{name} is {value!r}: set it to 'on' or 'off'.")
 
 
-def integer(env: environ.Env, name: str, default: int, *, minimum: int = 1, maximum: int | None = None) -> int:
+def integer(
+    env: environ.Env, name: str, default: int, *, minimum: int = 1, maximum: int | None = None
+) -> int:
     value = text(env, name, str(default))
     try:
         number = int(value)
     except ValueError:
-        raise ConfigurationError(f"{name} is {value!r}: set it to a whole number, for example {default}.") from None
+        raise ConfigurationError(
+            f"{name} is {value!r}: set it to a whole number, for example {default}."
+        ) from None
     if number < minimum or (maximum is not None and number > maximum):
         raise ConfigurationError(f"{name} is {number}: set it to a number {_bounds(minimum, maximum)}.")
     return number
@@ -63,7 +67,9 @@ def seconds(env: environ.Env, name: str, default: float) -> float:
     try:
         number = float(value)
     except ValueError:
-        raise ConfigurationError(f"{name} is {value!r}: set it to seconds, for example {default:g}.") from None
+        raise ConfigurationError(
+            f"{name} is {value!r}: set it to seconds, for example {default:g}."
+        ) from None
     if not 0 < number < 86_400:
         raise ConfigurationError(f"{name} is {value}: set it to seconds above 0 and below 86400.")
     return number
@@ -92,7 +98,9 @@ def url(env: environ.Env, name: str, default: str = "") -> str:
 def is_placeholder(key: str) -> bool:
     """Whether a key is one of the fill-ins that people leave in an .env file."""
     lowered = key.strip().lower()
-    return lowered in PLACEHOLDERS or lowered.startswith(("your", "<")) or set(lowered) <= {"x", "*", ".", "-"}
+    return (
+        lowered in PLACEHOLDERS or lowered.startswith(("your", "<")) or set(lowered) <= {"x", "*", ".", "-"}
+    )
 
 
 def check_voyage_dimensions(model: str, dimensions: int) -> None:

