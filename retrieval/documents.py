@@ -1,0 +1,54 @@
+"""What of a ticket is embedded: its title and description, nothing else, one text a ticket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tickets.text import clean_text
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The text that goes to the provider, and how many of the ticket's characters it holds."""
+
+    text: str
+    embedded_chars: int
+    total_chars: int
+
+    @property
+    def is_blank(self) -> bool:
+        return not self.text.strip()
+
+
+def document(title: str, description: str) -> str:
+    """The full text of a ticket, exactly what the ticket's content hash in the database is taken of."""
+    return f"{title}\n{description}"
+
+
+def embeddable(title: str, description: str, window_bytes: int) -> Document:
+    """The text to embed, shortened to the model's window. This is the place to weigh the title of a long
+    text.
+    """
+    full = document(title, description)
+    text = shorten(full, window_bytes)
+    return Document(clean_text(text), len(text), len(full))
+
+
+def shorten(text: str, window_bytes: int) -> str:
+    """The longest beginning of the text that takes at most `window_bytes` in UTF-8, cut between words if it
+    can.
+    """
+    if len(text) * 4 <= window_bytes:
+        return text
+    raw = text[:window_bytes].encode("utf-8", "surrogatepass")
+    if len(raw) <= window_bytes and len(text) <= window_bytes:
+        return text
+    cut = raw[:window_bytes].decode("utf-8", "ignore")
+    space = cut.rfind(" ", len(cut) - 100)
+    return cut[:space] if space > 0 else cut
+
+
+def halved(doc: Document) -> Document:
+    """The first half of a text that the provider found too long."""
+    text = doc.text[: len(doc.text) // 2]
+    return Document(text, len(text), doc.total_chars)
