@@ -1,0 +1,33 @@
+"""Who may open the pages about tickets: the search and everything in the chat."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, cast
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+
+from tickets.permissions import may_view
+
+View = Callable[..., HttpResponse]
+
+
+def person(request: HttpRequest) -> User:
+    """The person behind the request, or `PermissionDenied` unless staff who may see tickets."""
+    if not may_view(request.user):
+        raise PermissionDenied
+    return cast(User, request.user)
+
+
+def for_ticket_staff(view: View) -> View:
+    """Sends strangers to the login page and answers 403 to people without the ticket permissions."""
+
+    @login_required
+    @wraps(view)
+    def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        person(request)
+        return view(request, *args, **kwargs)
+
+    return checked

@@ -1,0 +1,162 @@
+// What the chat page does beyond htmx: the box that grows and never loses a text, and a view that follows the answer
+// only while the reader is at its end. Everything works without this file, a little less comfortably.
+(() => {
+  "use strict";
+
+  const form = document.getElementById("composer");
+  const box = document.getElementById("message");
+  const error = document.getElementById("composer-error");
+  const announce = document.getElementById("announce");
+  const toBottom = document.getElementById("to-bottom");
+  const thread = document.getElementById("thread");
+  const page = document.scrollingElement;
+  const draftKey = "draft-" + form.dataset.draft;
+  const NEAR_BOTTOM = 80; // pixels
+
+  // --- the box ---------------------------------------------------------------------------------------------
+
+  function grow() {
+    if (CSS.supports("field-sizing", "content")) return;
+    box.rows = Math.min(10, Math.max(1, box.value.split("\n").length));
+  }
+
+  function remember(text) {
+    try {
+      if (text) sessionStorage.setItem(draftKey, text);
+      else sessionStorage.removeItem(draftKey);
+    } catch { /* storage may be switched off or full: the box itself still holds the text */ }
+  }
+
+  function recall() {
+    try {
+      return sessionStorage.getItem(draftKey) || "";
+    } catch {
+      return "";
+    }
+  }
+
+  function newClientKey() {
+    const bytes = crypto.getRandomValues(new Uint8Array(16)); // randomUUID needs https
+    form.elements.client_key.value = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  }
+
+  function complain(sentence) {
+    const notice = document.createElement("p");
+    notice.className = "notice notice-error";
+    notice.textContent = sentence;
+    error.replaceChildren(notice);
+  }
+
+  box.addEventListener("input", () => {
+    remember(box.value);
+    grow();
+  });
+
+  box.addEventListener("keydown", (event) => {
+    // While an input method composes a character, Enter confirms it (229: Safari reports the end too early).
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault();
+    form.requestSubmit();
+  });
+
+  form.addEventListener("htmx:confirm", (event) => {
+    if (!box.value.trim()) event.preventDefault();
+  });
+
+  // A message that is on its way is sent once; what is typed meanwhile belongs to the next one.
+  let sent = null;
+  form.addEventListener("htmx:beforeRequest", (event) => {
+    if (sent !== null) return event.preventDefault();
+    sent = box.value;
+    error.replaceChildren();
+    followAnswer = true;
+  });
+
+  form.addEventListener("htmx:afterRequest", (event) => {
+    if (event.target !== form || sent === null) return;
+    const status = event.detail.xhr.status;
+    if (status >= 200 && status < 300) {
+      box.value = box.value.startsWith(sent) ? box.value.slice(sent.length).trimStart() : box.value;
+      remember(box.value);
+      newClientKey();
+      grow();
+    } else if (status !== 422 && status !== 429) {
+      complain(form.dataset.sendFailed);
+    }
+    sent = null;
+  });
+
+  document.body.addEventListener("htmx:responseError", (event) => {
+    if (!form.contains(event.target)) complain(form.dataset.sendFailed);
+  });
+  document.body.addEventListener("htmx:sendError", (event) => {
+    if (!form.contains(event.target)) complain(form.dataset.sendFailed);
+  });
+
+  for (const example of document.querySelectorAll("[data-examples]")) {
+    example.hidden = false;
+    example.addEventListener("click", (event) => {
+      const button = event.target.closest("button");
+      if (!button) return;
+      box.value = button.textContent;
+      remember(box.value);
+      box.focus();
+    });
+  }
+
+  // --- following the answer --------------------------------------------------------------------------------
+
+  let followAnswer = true;
+
+  function atBottom() {
+    return page.scrollHeight - page.clientHeight - page.scrollTop < NEAR_BOTTOM;
+  }
+
+  function toTheBottom() {
+    page.scrollTop = page.scrollHeight;
+  }
+
+  addEventListener("scroll", () => {
+    followAnswer = atBottom();
+    toBottom.hidden = followAnswer;
+  }, { passive: true });
+
+  new MutationObserver(() => {
+    if (followAnswer) toTheBottom();
+    else toBottom.hidden = atBottom();
+  }).observe(thread, { childList: true, subtree: true, characterData: true });
+
+  toBottom.addEventListener("click", () => {
+    followAnswer = true;
+    toTheBottom();
+    box.focus();
+  });
+
+  // --- what happens in the stream --------------------------------------------------------------------------
+
+  document.body.addEventListener("htmx:sseMessage", (event) => {
+    const kind = event.detail.type;
+    if (kind === "flow") {
+      const steps = thread.querySelectorAll('.step[data-state="running"] .step-text');
+      if (steps.length) announce.textContent = steps[steps.length - 1].textContent.trim();
+    }
+    if (kind === "done") finished(event.target);
+  });
+
+  function finished(element) {
+    const id = element.getAttribute("hx-target");
+    const answer = id && document.querySelector(id + " [data-answer] .prose:last-of-type");
+    if (answer) announce.textContent = announce.dataset.done + " " + answer.textContent.trim();
+    if (document.activeElement === document.body) box.focus({ preventScroll: true });
+    htmx.trigger(document.body, "turn-done");
+  }
+
+  // --- start -----------------------------------------------------------------------------------------------
+
+  if (!box.value) box.value = recall();
+  grow();
+  if (form.dataset.draft !== "new") toTheBottom();
+  if (matchMedia("(max-width: 800px)").matches) {
+    for (const list of document.querySelectorAll(".my-conversations")) list.open = false;
+  }
+})();
