@@ -59,14 +59,14 @@
     form.requestSubmit();
   });
 
-  form.addEventListener("htmx:confirm", (event) => {
-    if (!box.value.trim()) event.preventDefault();
-  });
-
   // A message that is on its way is sent once; what is typed meanwhile belongs to the next one.
   let sent = null;
-  form.addEventListener("htmx:beforeRequest", (event) => {
-    if (sent !== null) return event.preventDefault();
+
+  form.addEventListener("htmx:confirm", (event) => {
+    if (sent !== null || !box.value.trim()) event.preventDefault();
+  });
+
+  form.addEventListener("htmx:beforeRequest", () => {
     sent = box.value;
     error.replaceChildren();
     followAnswer = true;
@@ -135,18 +135,24 @@
   // --- what happens in the stream --------------------------------------------------------------------------
 
   document.body.addEventListener("htmx:sseMessage", (event) => {
-    const kind = event.detail.type;
-    if (kind === "flow") {
-      const steps = thread.querySelectorAll('.step[data-state="running"] .step-text');
-      if (steps.length) announce.textContent = steps[steps.length - 1].textContent.trim();
-    }
-    if (kind === "done") finished(event.target);
+    if (event.detail.type !== "flow") return;
+    const running = thread.querySelectorAll('.step[data-state="running"] .step-text');
+    if (running.length) announce.textContent = running[running.length - 1].textContent.trim();
   });
 
-  function finished(element) {
-    const id = element.getAttribute("hx-target");
-    const answer = id && document.querySelector(id + " [data-answer] .prose:last-of-type");
-    if (answer) announce.textContent = announce.dataset.done + " " + answer.textContent.trim();
+  // The browser connects again by itself; the server then sends how the turn stands and runs nothing twice.
+  document.body.addEventListener("htmx:sseError", (event) => {
+    const state = event.target.querySelector(".state-line");
+    if (state) state.textContent = thread.dataset.reconnecting;
+  });
+
+  document.body.addEventListener("htmx:sseClose", (event) => {
+    if (event.detail.type === "message") setTimeout(finished, 60, event.target.id); // after the swap
+  });
+
+  function finished(id) {
+    const said = document.querySelectorAll("#" + id + " [data-answer] .prose");
+    if (said.length) announce.textContent = announce.dataset.done + " " + said[said.length - 1].textContent.trim();
     if (document.activeElement === document.body) box.focus({ preventScroll: true });
     htmx.trigger(document.body, "turn-done");
   }
