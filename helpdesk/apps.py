@@ -4,3 +4,6 @@ from django.apps import AppConfig
 class HelpdeskConfig(AppConfig):
     name = "helpdesk"
     verbose_name = "Helpdesk"
+
+    def ready(self) -> None:
+        from helpdesk import checks  # noqa: F401  (registers them)

@@ -82,6 +82,11 @@ def choice(env: environ.Env, name: str, default: str, allowed: Iterable[str]) ->
     return value
 
 
+def optional_choice(env: environ.Env, name: str, default: str, allowed: Iterable[str]) -> str:
+    """Like `choice`, where set but empty means none."""
+    return "" if env.str(name, default=default).strip() == "" else choice(env, name, default, allowed)
+
+
 def url(env: environ.Env, name: str, default: str = "") -> str:
     """An http(s) address without trailing slash, or `default`."""
     value = text(env, name, default)

@@ -24,19 +24,15 @@ View = Callable[[HttpRequest], Any]
 def request_log(get_response: View) -> View:
     """Gives each request an id, binds it to every log line, and writes one line with status and duration."""
 
-    if iscoroutinefunction(get_response):
+    async def answer_async(request: HttpRequest) -> HttpResponseBase:
+        started = _begin()
+        return _end(request, await get_response(request), started)
 
-        async def middleware(request: HttpRequest) -> HttpResponseBase:
-            started = _begin()
-            return _end(request, await get_response(request), started)
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        started = _begin()
+        return _end(request, get_response(request), started)
 
-    else:
-
-        def middleware(request: HttpRequest) -> HttpResponseBase:
-            started = _begin()
-            return _end(request, get_response(request), started)
-
-    return middleware
+    return answer_async if iscoroutinefunction(get_response) else answer
 
 
 def _begin() -> float:
@@ -74,5 +70,5 @@ def unavailable(request: HttpRequest) -> HttpResponse:
         sentence = _("The database cannot be reached at the moment. Please try again in a minute.")
         return JsonResponse({"detail": sentence}, status=503, headers=headers)
     response = render(request, "helpdesk/503.html", status=503)
-    response.headers.update(headers)
+    response["Retry-After"] = headers["Retry-After"]
     return response

@@ -87,10 +87,19 @@ def start(data_dir: Path) -> Server:
     Raises EmbeddedPostgresError.
     """
     server = _servers.get(data_dir)
-    if server is not None and server.pid == os.getpid() and is_listening(server.socket_dir):
+    if server is not None and server.pid == os.getpid():
         return server
     with _in_this_process:
         return _start(data_dir)
+
+
+def restart_if_gone(data_dir: Path) -> bool:
+    """Whether the server had ended and was started again."""
+    if is_listening(socket_dir_of(data_dir)):
+        return False
+    with _in_this_process:
+        _start(data_dir)
+    return True
 
 
 def _start(data_dir: Path) -> Server:
@@ -98,13 +107,13 @@ def _start(data_dir: Path) -> Server:
     if server is None or server.pid != os.getpid():
         _prepare_folder(data_dir.parent)
         server = Server(data_dir, socket_dir_of(data_dir), _hold(data_dir), os.getpid())
-        _servers[data_dir] = server
         atexit.register(_release, server)
     with _only_one_starts(data_dir):
         if not is_listening(server.socket_dir):
             _set_up(data_dir)
             _run_server(data_dir, server.socket_dir)
             _start_keeper(data_dir)
+    _servers[data_dir] = server
     return server
 
 

@@ -1,5 +1,7 @@
 """Every setting of the product. The environment is read here and nowhere else."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,30 @@ env = environ.Env()
 ENV_FILE = env.str("ENV_FILE", default=str(BASE_DIR / ".env"))
 if ENV_FILE and Path(ENV_FILE).is_file():
     env.read_env(ENV_FILE)
+
+# --- the assistant ------------------------------------------------------------------------------------------
+
+ASSISTANT_BACKEND = read.choice(env, "ASSISTANT_BACKEND", "claude", ("claude", "rehearsal"))
+REHEARSAL_PORT = read.integer(env, "REHEARSAL_PORT", 8011, maximum=65_535)
+ANTHROPIC_API_KEY = read.text(env, "ANTHROPIC_API_KEY")
+ANTHROPIC_BASE_URL = read.url(env, "ANTHROPIC_BASE_URL")
+if ASSISTANT_BACKEND == "rehearsal":
+    ANTHROPIC_API_KEY = "rehearsal"  # a real key never goes to the stand-in
+    ANTHROPIC_BASE_URL = ANTHROPIC_BASE_URL or f"http://127.0.0.1:{REHEARSAL_PORT}"
+elif read.is_placeholder(ANTHROPIC_API_KEY):
+    raise ConfigurationError(
+        "ANTHROPIC_API_KEY is not set: set it to your key from the Anthropic console"
+        " (or set ASSISTANT_BACKEND=rehearsal to try the product without one)."
+    )
+ASSISTANT_MODEL = read.text(env, "ASSISTANT_MODEL", "claude-sonnet-5-5")
+ASSISTANT_EFFORT = read.optional_choice(
+    env, "ASSISTANT_EFFORT", "low", ("low", "medium", "high", "xhigh", "max")
+)
+ASSISTANT_MAX_TOKENS = read.integer(env, "ASSISTANT_MAX_TOKENS", 2048, maximum=128_000)
+ASSISTANT_MAX_STEPS = read.integer(env, "ASSISTANT_MAX_STEPS", 8, maximum=50)
+ASSISTANT_DAILY_TOKENS_PER_USER = read.integer(env, "ASSISTANT_DAILY_TOKENS_PER_USER", 500_000, minimum=0)
+ASSISTANT_CONCURRENT_TURNS_PER_USER = read.integer(env, "ASSISTANT_CONCURRENT_TURNS_PER_USER", 3)
+ASSISTANT_MESSAGES_PER_MINUTE = read.integer(env, "ASSISTANT_MESSAGES_PER_MINUTE", 20)
 
 # --- the site -----------------------------------------------------------------------------------------------
 
@@ -38,15 +64,16 @@ def _secret_key() -> str:
 
 
 def _generated_secret_key(path: Path) -> str:
-    """The key that this checkout made for itself, so that sessions survive a restart."""
-    path.parent.mkdir(exist_ok=True)
-    try:
-        with path.open("x") as file:
-            path.chmod(0o600)
-            file.write(get_random_secret_key())
-    except FileExistsError:
-        pass
-    return path.read_text().strip() or get_random_secret_key()
+    """The key that this checkout made for itself, so that logins survive a restart."""
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        own = path.with_name(f"{path.name}.{os.getpid()}")
+        own.touch(mode=0o600)
+        own.write_text(get_random_secret_key())
+        with suppress(FileExistsError):
+            path.hardlink_to(own)  # of several processes at a first start one wins
+        own.unlink()
+    return path.read_text().strip()
 
 
 SECRET_KEY = _secret_key()
@@ -190,31 +217,6 @@ LOGGING_CONFIG = "helpdesk.logs.configure"
 LOGGING = logging_config(
     as_json=not DEBUG, level=read.choice(env, "LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 )
-
-# --- the assistant ------------------------------------------------------------------------------------------
-
-ASSISTANT_BACKEND = read.choice(env, "ASSISTANT_BACKEND", "claude", ("claude", "rehearsal"))
-REHEARSAL_PORT = read.integer(env, "REHEARSAL_PORT", 8011, maximum=65_535)
-ANTHROPIC_API_KEY = read.text(env, "ANTHROPIC_API_KEY")
-ANTHROPIC_BASE_URL = read.url(env, "ANTHROPIC_BASE_URL")
-if ASSISTANT_BACKEND == "rehearsal":
-    ANTHROPIC_API_KEY = "rehearsal"  # a real key never goes to the stand-in
-    ANTHROPIC_BASE_URL = ANTHROPIC_BASE_URL or f"http://127.0.0.1:{REHEARSAL_PORT}"
-elif read.is_placeholder(ANTHROPIC_API_KEY):
-    raise ConfigurationError(
-        "ANTHROPIC_API_KEY is not set: set it to your key from the Anthropic console"
-        " (or set ASSISTANT_BACKEND=rehearsal to try the product without one)."
-    )
-ASSISTANT_MODEL = read.text(env, "ASSISTANT_MODEL", "claude-sonnet-5-5")
-# Set but empty means "do not send it", so it has to be told apart from unset.
-ASSISTANT_EFFORT = read.choice(
-    env, "ASSISTANT_EFFORT", "", ("", "low", "medium", "high", "xhigh", "max")
-) or ("" if env.str("ASSISTANT_EFFORT", default="low") == "" else "low")
-ASSISTANT_MAX_TOKENS = read.integer(env, "ASSISTANT_MAX_TOKENS", 2048, maximum=128_000)
-ASSISTANT_MAX_STEPS = read.integer(env, "ASSISTANT_MAX_STEPS", 8, maximum=50)
-ASSISTANT_DAILY_TOKENS_PER_USER = read.integer(env, "ASSISTANT_DAILY_TOKENS_PER_USER", 500_000, minimum=0)
-ASSISTANT_CONCURRENT_TURNS_PER_USER = read.integer(env, "ASSISTANT_CONCURRENT_TURNS_PER_USER", 3)
-ASSISTANT_MESSAGES_PER_MINUTE = read.integer(env, "ASSISTANT_MESSAGES_PER_MINUTE", 20)
 
 # --- embeddings and search ----------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Mistakes of the operator, at every entry point (manage.py, asgi): one sentence, no traceback."""
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,11 +44,16 @@ def unreachable_sentence(error: BaseException) -> str:
     """Names the setting, the address without its password, and the fix."""
     database = settings.DATABASES["default"]
     host, port = database.get("HOST") or "localhost", database.get("PORT") or 5432
-    reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "no answer"
     return (
-        f"The database {database['NAME']} at {host}:{port} cannot be reached ({reason}):"
+        f"The database {database['NAME']} at {host}:{port} cannot be reached ({_reason(error)}):"
         " start it, or correct DATABASE_URL."
     )
+
+
+def _reason(error: BaseException) -> str:
+    """What the driver says without the address, which stands in the sentence already."""
+    first = next(iter(str(error).strip().splitlines()), "no answer")
+    return re.sub(r"\[Errno [^]]*\] |FATAL: +", "", first).split(" failed: ")[-1].rstrip(".")
 
 
 def _leave(sentence: str) -> None:

@@ -1,19 +1,30 @@
 """The few addresses of the site itself."""
 
 import sys
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
 from django.views.defaults import server_error as plain_server_error
 
+from helpdesk import health
 from helpdesk.middleware import unavailable
 from helpdesk.startup import is_connection_failure
 
 
 @require_GET
 def healthz(request: HttpRequest) -> JsonResponse:
-    return JsonResponse({"status": "ok"})
+    """200 or 503 with the reasons. `?part=web` asks only whether this process reaches its database."""
+    if request.GET.get("part") == "web":
+        reason = health.database_state()["reason"]
+        return _health({"status": "unavailable" if reason else "ok", "reasons": [reason] if reason else []})
+    return _health(health.report())
+
+
+def _health(report: dict[str, Any]) -> JsonResponse:
+    status = 200 if report["status"] == "ok" else 503
+    return JsonResponse(report, status=status, headers={"Cache-Control": "no-store"})
 
 
 @require_GET

@@ -1,0 +1,94 @@
+"""The short report behind /healthz: what a monitor has to know, without a login and without secrets."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.db import connection
+from django.db.models.functions import Now
+
+# The worker writes its heartbeat with every poll; three missed ones and some time to work count as silence.
+HEARTBEAT_GRACE_SECONDS = 60
+
+
+def report() -> dict[str, Any]:
+    """Status `ok` or `unavailable`, and one reason (code, sentence) for each thing that needs a person."""
+    database = database_state()
+    worker = worker_state() if database["ok"] else None
+    reasons = [database["reason"], worker and worker["reason"]]
+    return {
+        "status": "unavailable" if any(reasons) else "ok",
+        "reasons": [reason for reason in reasons if reason],
+        "database": {name: value for name, value in database.items() if name != "reason"},
+        "worker": worker and {name: value for name, value in worker.items() if name != "reason"},
+        "search": {"provider": settings.EMBEDDING_PROVIDER, **(index_state() if database["ok"] else {})},
+        "assistant": {"backend": settings.ASSISTANT_BACKEND},
+    }
+
+
+def database_state() -> dict[str, Any]:
+    started = time.perf_counter()
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except Exception:  # whatever keeps the database away, the answer to the monitor is the same
+        return {"ok": False, "reason": _reason("database", "The database cannot be reached.")}
+    missing = _missing_tables()
+    if missing:
+        sentence = "The database is not migrated: run `manage.py migrate`."
+        return {"ok": False, "reason": _reason("migrations", sentence)}
+    return {"ok": True, "ms": round((time.perf_counter() - started) * 1000, 1), "reason": None}
+
+
+def worker_state() -> dict[str, Any] | None:
+    """None where no worker is expected: search by meaning is off or not installed."""
+    if not apps.is_installed("retrieval") or settings.EMBEDDING_PROVIDER == "off":
+        return None
+    from retrieval.models import WorkerState
+
+    alive = WorkerState.objects.exclude(activity=WorkerState.Activity.STOPPED).filter(
+        heartbeat_at__gte=Now() - timedelta(seconds=_heartbeat_seconds())
+    )
+    states = list(alive.values_list("activity", "reason"))
+    if not states:
+        sentence = "No embed_worker has reported: new tickets are not searchable by meaning. Start it."
+        return {"alive": 0, "reason": _reason("worker", sentence)}
+    paused = [reason for activity, reason in states if activity == WorkerState.Activity.PAUSED]
+    if len(paused) == len(states):
+        return {"alive": len(states), "reason": _reason("worker_paused", f"embed_worker pauses. {paused[0]}")}
+    return {"alive": len(states), "reason": None}
+
+
+def index_state() -> dict[str, Any]:
+    """How many tickets are searchable by meaning, by the workers' own count."""
+    if not apps.is_installed("retrieval"):
+        return {}
+    from retrieval.models import IndexState
+
+    newest = IndexState.objects.order_by("-counted_at").values("model", "indexed", "total", "failed").first()
+    return dict(newest or {})
+
+
+def _missing_tables() -> bool:
+    wanted = {
+        f"{app}_{model}"
+        for app, model in (("tickets", "ticket"), ("retrieval", "workerstate"))
+        if apps.is_installed(app)
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM unnest(%s) AS name WHERE to_regclass(name) IS NOT NULL", [list(wanted)]
+        )
+        return cursor.fetchone()[0] < len(wanted)
+
+
+def _heartbeat_seconds() -> float:
+    return 3 * settings.EMBED_POLL_SECONDS + HEARTBEAT_GRACE_SECONDS
+
+
+def _reason(code: str, sentence: str) -> dict[str, str]:
+    return {"code": code, "message": sentence}
