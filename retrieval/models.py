@@ -6,6 +6,8 @@ Everything but `Verdict` is written by machines; the admin shows it read-only.
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
@@ -17,7 +19,7 @@ from tickets.models import Ticket
 MODEL_KEY_LENGTH = 120
 
 
-def model_key_field(**options: object) -> models.CharField:
+def model_key_field(**options: Any) -> models.CharField:
     """The name of an embedding model with its dimensions, e.g. `voyage-4:1024`."""
     return models.CharField(_("model"), max_length=MODEL_KEY_LENGTH, db_collation="C", **options)
 
@@ -73,15 +75,16 @@ class TicketEmbedding(models.Model):
 class IndexState(models.Model):
     """How far the vectors of one model have come, written by the workers so that a search need not count.
 
-    Times are the database's. Every ticket changed before `swept_at` has a current vector or a recorded
-    failure. `completed_at` is set once, when the model first covered everything: from then on searches use
-    it.
+    Times are the database's. `total` counts the tickets up to `last_id`. Every ticket changed before
+    `swept_at` has a current vector or a recorded failure. `completed_at` is set once, when the model first
+    covered everything: from then on searches use it.
     """
 
     model = model_key_field(primary_key=True)
     total = models.PositiveIntegerField(_("tickets"), default=0)
     indexed = models.PositiveIntegerField(_("indexed"), default=0)
     failed = models.PositiveIntegerField(_("failed"), default=0)
+    last_id = models.BigIntegerField(default=0)
     oldest_waiting_at = models.DateTimeField(_("oldest waiting since"), null=True)
     counted_at = models.DateTimeField(_("counted at"), null=True)
     swept_at = models.DateTimeField(_("swept at"), null=True)

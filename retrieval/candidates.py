@@ -1,0 +1,247 @@
+"""One SQL statement that collects everything a search may show, and how much it could not see.
+
+Its parts: the nearest vectors (exact, or through the second stage); tickets that share an identifier,
+whatever their vector says; tickets that wait for a vector, by words. The filters are part of each, so that
+none returns fewer rows than exist.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from django.db import connection
+from numpy.typing import NDArray
+
+from tickets.querysets import TicketQuerySet
+
+from .index import Index
+
+VECTOR_CANDIDATES = 50
+IDENTIFIER_LIMIT = 200
+MOST_WAITING = 5_000
+MOST_FAILED = 1_000
+WORD_CANDIDATES = 50
+MOST_NEW = 10_000
+# From here on a second process shares the scan; below, starting it costs more than it saves.
+PARALLEL_FROM = 50_000
+
+NEAREST = """nearest AS MATERIALIZED (
+    SELECT ticket_id, embedding <#> {vector}::halfvec AS distance
+    FROM retrieval_ticketembedding
+    WHERE model = {model} AND embedding IS NOT NULL {filters}
+    ORDER BY distance
+    LIMIT {limit}
+)"""
+
+SHARING = """wanted AS MATERIALIZED (
+    SELECT identifier FROM unnest(text_identifiers({text})) AS identifier
+), sharing AS MATERIALIZED (
+    SELECT identifier, id, count(*) OVER (PARTITION BY identifier) AS frequency
+    FROM wanted CROSS JOIN LATERAL (
+        SELECT id FROM tickets_ticket
+        WHERE (identifiers @> ARRAY[identifier]) {filters}
+        LIMIT {limit} + 1
+    ) AS holders
+), named AS MATERIALIZED (
+    SELECT identifier, id, 1::bigint AS frequency
+    FROM wanted JOIN tickets_ticket ON id = substr(identifier, 2)::bigint
+    WHERE identifier ~ '^#[0-9]{{1,9}}$' {filters}
+)"""
+
+SHARED = """SELECT 'identifier', s.id, {cosine}, identifier, frequency
+FROM (SELECT * FROM sharing WHERE frequency <= {limit} UNION SELECT * FROM named) AS s {join}"""
+
+WAITING = """fresh AS MATERIALIZED (
+    SELECT id, content_hash, updated_at FROM tickets_ticket
+    WHERE updated_at >= {since}
+    ORDER BY updated_at DESC
+    LIMIT {most} + 1
+), waiting AS MATERIALIZED (
+    SELECT fresh.id, fresh.updated_at FROM fresh
+    LEFT JOIN retrieval_ticketembedding e ON e.model = {model} AND e.ticket_id = fresh.id
+    WHERE e.content_hash IS DISTINCT FROM fresh.content_hash
+    UNION
+    (SELECT t.id, t.updated_at FROM retrieval_ticketembedding e
+    JOIN tickets_ticket t ON t.id = e.ticket_id AND t.content_hash = e.failed_hash
+    WHERE e.model = {model} AND e.failed_hash IS NOT NULL
+    LIMIT {failed})
+)"""
+
+WAITING_WORDS = """(SELECT 'words', id, ts_rank(search_words, {words})::float8, NULL, 0
+FROM tickets_ticket
+WHERE id IN (SELECT id FROM waiting) AND search_words @@ {words} {filters}
+ORDER BY 3 DESC
+LIMIT {limit})"""
+
+# The newest of those that share a word, ranked: full text orders poorly, and ranking everything costs without
+# end.
+ALL_WORDS = """(SELECT 'words', id, ts_rank(search_words, {words})::float8, NULL, 0
+FROM (
+    SELECT id, search_words FROM tickets_ticket
+    WHERE search_words @@ {words} {filters}
+    ORDER BY updated_at DESC
+    LIMIT {most}
+) AS newest
+ORDER BY 3 DESC
+LIMIT {limit})"""
+
+COVERAGE = """SELECT 'coverage', count(*), extract(epoch FROM now() - min(updated_at))::float8,
+    (SELECT count(*) FROM fresh)::text,
+    (SELECT count(*) FROM (SELECT 1 FROM tickets_ticket WHERE id > {last_id} LIMIT {most}) AS added)
+FROM waiting"""
+
+_WORD = re.compile(r"\w{3,40}")
+MOST_WORDS = 40
+
+
+@dataclass(slots=True)
+class Found:
+    """What the statement returned. `cosines` holds every compared ticket, `shared` the rare identifiers a
+    ticket shares with the text, `by_words` the tickets found by words alone."""
+
+    cosines: dict[int, float] = field(default_factory=dict)
+    shared: dict[int, list[str]] = field(default_factory=dict)
+    frequencies: dict[str, int] = field(default_factory=dict)
+    by_words: dict[int, float] = field(default_factory=dict)
+    waiting: int = 0
+    fresh: int = 0
+    added: int = 0
+    oldest_waiting_seconds: float | None = None
+
+    @property
+    def ids(self) -> set[int]:
+        return self.cosines.keys() | self.shared.keys() | self.by_words.keys()
+
+    def add(self, kind: str, number: int, value: float | None, text: str | None, count: int) -> None:
+        if kind == "meaning":
+            self.cosines[number] = value or 0.0
+        elif kind == "identifier":
+            self._add_shared(number, value, str(text), count)
+        elif kind == "words":
+            self.by_words[number] = value or 0.0
+        else:
+            self.waiting, self.oldest_waiting_seconds = number, value
+            self.fresh, self.added = int(text or 0), count
+
+    def _add_shared(self, ticket_id: int, cosine: float | None, identifier: str, frequency: int) -> None:
+        self.shared.setdefault(ticket_id, []).append(identifier)
+        self.frequencies[identifier] = frequency
+        if cosine is not None:
+            self.cosines.setdefault(ticket_id, cosine)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which tickets may be found: the permissions and filters of one search, as a piece of SQL over a column
+    of ids.
+    """
+
+    tickets: TicketQuerySet
+    exclude: tuple[int, ...]
+
+    def filters(self, column: str, parameters: dict[str, Any]) -> str:
+        """`AND …`; empty where everything may be found, so that the scan needs no join."""
+        clauses = ""
+        if self.exclude:
+            parameters["exclude"] = list(self.exclude)
+            clauses += f" AND {column} <> ALL(%(exclude)s)"
+        if self.tickets.query.where:
+            clauses += f" AND {column} IN ({self._subquery(parameters)})"
+        return clauses
+
+    def _subquery(self, parameters: dict[str, Any]) -> str:
+        sql, values = self.tickets.order_by().values("pk").query.sql_with_params()
+        names = [f"filter{number}" for number in range(len(values))]
+        parameters.update(zip(names, values, strict=True))
+        return sql % tuple(f"%({name})s" for name in names)
+
+
+def scope_of(
+    tickets: TicketQuerySet, exclude: Collection[int] | None, statuses: Collection[str] | None
+) -> Scope:
+    if statuses is not None:
+        tickets = tickets.filter(status__in=list(statuses))
+    return Scope(tickets, tuple(exclude or ()))
+
+
+def collect(text: str, vector: NDArray[np.float32], index: Index, scope: Scope) -> Found:
+    """Everything that a search with a vector may show."""
+    parameters: dict[str, Any] = {
+        "vector": str(vector.astype(np.float16).tolist()),
+        "model": index.model,
+        "text": text,
+        "since": index.state.swept_at or "-infinity",
+        "last_id": index.state.last_id,
+    }
+    tables = [
+        _nearest(scope, parameters),
+        _sharing(scope, parameters),
+        WAITING.format(since="%(since)s", model="%(model)s", most=MOST_WAITING, failed=MOST_FAILED),
+    ]
+    cosine = "-(e.embedding <#> %(vector)s::halfvec)"
+    join = "LEFT JOIN retrieval_ticketembedding e ON e.model = %(model)s AND e.ticket_id = s.id"
+    rows = [
+        "SELECT 'meaning', ticket_id, -distance, NULL::text, 0::bigint FROM nearest",
+        SHARED.format(cosine=cosine, limit=IDENTIFIER_LIMIT, join=join),
+        COVERAGE.format(last_id="%(last_id)s", most=MOST_NEW),
+    ]
+    words = word_query(text)
+    if words:
+        parameters["words"] = words
+        filters = scope.filters("id", parameters)
+        rows.append(WAITING_WORDS.format(words="%(words)s::tsquery", filters=filters, limit=WORD_CANDIDATES))
+    return _run(tables, rows, parameters, parallel=index.state.total >= PARALLEL_FROM)
+
+
+def collect_without_vector(text: str, scope: Scope) -> Found:
+    """What can be found where meanings cannot be compared: shared identifiers and words."""
+    parameters: dict[str, Any] = {"text": text}
+    rows = [SHARED.format(cosine="NULL::float8", limit=IDENTIFIER_LIMIT, join="")]
+    tables = [_sharing(scope, parameters)]
+    words = word_query(text)
+    if words:
+        parameters["words"] = words
+        filters = scope.filters("id", parameters)
+        rows.append(
+            ALL_WORDS.format(words="%(words)s::tsquery", filters=filters, most=1_000, limit=WORD_CANDIDATES)
+        )
+    return _run(tables, rows, parameters, parallel=False)
+
+
+def word_query(text: str) -> str:
+    """The words of a text as a tsquery that any of them satisfies, empty without words."""
+    words = dict.fromkeys(word.lower() for word in _WORD.findall(text))
+    return " | ".join(f"'{word}'" for word in list(words)[:MOST_WORDS])
+
+
+def _nearest(scope: Scope, parameters: dict[str, Any]) -> str:
+    filters = scope.filters("ticket_id", parameters)
+    return NEAREST.format(vector="%(vector)s", model="%(model)s", filters=filters, limit=VECTOR_CANDIDATES)
+
+
+def _sharing(scope: Scope, parameters: dict[str, Any]) -> str:
+    return SHARING.format(text="%(text)s", filters=scope.filters("id", parameters), limit=IDENTIFIER_LIMIT)
+
+
+def _run(tables: Iterable[str], rows: Iterable[str], parameters: dict[str, Any], *, parallel: bool) -> Found:
+    statement = f"WITH {', '.join(tables)}\n" + "\nUNION ALL\n".join(rows)
+    found = Found()
+    with connection.cursor() as cursor:
+        cursor.execute(_settings(parallel) + statement, parameters)
+        while cursor.description is None:
+            cursor.nextset()
+        for row in cursor.fetchall():
+            found.add(*row)
+    return found
+
+
+def _settings(parallel: bool) -> str:
+    """Planner settings for this one statement; sent along with it, they cost no round trip."""
+    processes = "SET LOCAL max_parallel_workers_per_gather = {}; "
+    if not parallel:
+        return processes.format(0)
+    return processes.format(1) + "SET LOCAL parallel_setup_cost = 0; SET LOCAL parallel_tuple_cost = 0; "

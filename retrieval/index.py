@@ -1,0 +1,112 @@
+"""Which vectors a search compares with: those of the configured model, or the old ones while it fills in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import connection
+from django.utils.translation import gettext as _
+
+from .embedders import Embedder, SearchOff, embedder_for, get_embedder, model_key
+from .models import IndexState, SearchProfile
+from .pgvector import missing_sentence
+
+COUNT = """
+    SELECT count(*), count(e.ticket_id), max(t.id)
+    FROM tickets_ticket t
+    LEFT JOIN retrieval_ticketembedding e
+        ON e.model = %s AND e.ticket_id = t.id AND e.content_hash = t.content_hash
+"""
+
+
+class Unavailable(Exception):
+    """A search cannot compare meanings; `code` is stable, the text is for people."""
+
+    def __init__(self, reason: str, code: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The vectors of one model, the provider that embeds queries for them, how far they reach and how to
+    judge.
+    """
+
+    embedder: Embedder
+    state: IndexState
+    profile: SearchProfile
+
+    @property
+    def model(self) -> str:
+        return self.state.model
+
+
+def usable_index() -> Index:
+    """The index to search now; raises Unavailable.
+
+    It is the configured model's from the moment that it has covered every ticket once. Until then it is the
+    fullest older one whose queries can still be embedded, and else the configured model's as far as it has
+    come.
+    """
+    try:
+        embedder = get_embedder()
+    except SearchOff as off:
+        raise Unavailable(str(off), off.code) from off
+    if not _has_pgvector():
+        raise Unavailable(missing_sentence(), "no_pgvector")
+    wanted = model_key(embedder)
+    states = {state.model: state for state in IndexState.objects.all()}
+    state = states.get(wanted) or counted_state(wanted)
+    if state.completed_at is None:
+        older = _fullest_usable(states, wanted, at_least=state.indexed)
+        if older is not None:
+            embedder, state = older
+    if not state.indexed and not state.completed_at:
+        raise _empty(states, wanted)
+    return Index(embedder, state, profile_of(state.model))
+
+
+def profile_of(model: str) -> SearchProfile:
+    """The stored profile of a model, or the default one, unsaved and uncalibrated."""
+    return SearchProfile.objects.filter(pk=model).first() or SearchProfile(model=model)
+
+
+def counted_state(model: str) -> IndexState:
+    """The state of a model that no worker has described yet, counted now (unsaved)."""
+    with connection.cursor() as cursor:
+        cursor.execute(COUNT, [model])
+        total, indexed, last_id = cursor.fetchone()
+    return IndexState(model=model, total=total, indexed=indexed, last_id=last_id or 0)
+
+
+def _fullest_usable(
+    states: dict[str, IndexState], wanted: str, at_least: int
+) -> tuple[Embedder, IndexState] | None:
+    others = [state for state in states.values() if state.model != wanted and state.indexed > at_least]
+    for state in sorted(others, key=lambda state: -state.indexed):
+        embedder = embedder_for(state.model)
+        if embedder is not None:
+            return embedder, state
+    return None
+
+
+def _empty(states: dict[str, IndexState], wanted: str) -> Unavailable:
+    others = sorted(model for model, state in states.items() if model != wanted and state.indexed)
+    if others:
+        return Unavailable(
+            _(
+                "The tickets are indexed by another model ({others}) whose queries cannot be embedded any more; "
+                "the worker has to index them by {wanted} first."
+            ).format(others=", ".join(others), wanted=wanted),
+            "other_model",
+        )
+    return Unavailable(
+        _("No ticket is indexed yet: start the worker (manage.py embed_worker)."), "index_empty"
+    )
+
+
+def _has_pgvector() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regtype('halfvec') IS NOT NULL")
+        return bool(cursor.fetchone()[0])
