@@ -10,6 +10,15 @@ from tickets.models import Category, Comment, Ticket, Via
 from tickets.services import create_ticket
 
 
+AGENT = ["view_ticket", "add_ticket", "change_ticket", "add_comment"]
+
+
+def grant(user: User, codenames: list[str]) -> None:
+    user.user_permissions.add(
+        *Permission.objects.filter(content_type__app_label="tickets", codename__in=codenames)
+    )
+
+
 class UserFactory(DjangoModelFactory[User]):
     """A person without rights. `UserFactory(agent=True)`: staff that may view, add, change and comment tickets."""
 
@@ -21,15 +30,15 @@ class UserFactory(DjangoModelFactory[User]):
     password = factory.django.Password("secret")
 
     class Params:
-        agent = factory.Trait(is_staff=True, permissions=["view_ticket", "add_ticket", "change_ticket", "add_comment"])
+        agent = factory.Trait(
+            is_staff=True, granted=factory.PostGeneration(lambda user, create, given, **kwargs: grant(user, AGENT))
+        )
 
     @factory.post_generation
     def permissions(self: User, create: bool, codenames: list[str] | None, **kwargs: Any) -> None:  # type: ignore[misc]
         """`UserFactory(permissions=["view_ticket"])`: permissions of the tickets app."""
         if create and codenames:
-            self.user_permissions.add(
-                *Permission.objects.filter(content_type__app_label="tickets", codename__in=codenames)
-            )
+            grant(self, codenames)
 
 
 class CategoryFactory(DjangoModelFactory[Category]):

@@ -1,0 +1,113 @@
+"""/search/?q=: the three outcomes in plain words, without a model and without JavaScript."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from retrieval.highlight import highlighted, terms_of
+from retrieval.models import SearchLog
+from tests.factories import TicketFactory, UserFactory
+from tickets.models import Ticket
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def agent() -> User:
+    return UserFactory(username="alice", agent=True)
+
+
+@pytest.fixture
+def alice(client: Client, agent: User) -> Client:
+    client.force_login(agent)
+    return client
+
+
+@pytest.fixture
+def search_off(settings: Any) -> None:
+    settings.EMBEDDING_PROVIDER = "off"
+
+
+def test_strangers_are_sent_to_the_login(client: Client) -> None:
+    response = client.get("/search/?q=printer")
+    assert response.status_code == 302
+    assert response["Location"].startswith("/login/?next=/search/")
+
+
+def test_people_without_the_ticket_permissions_get_403(client: Client) -> None:
+    client.force_login(UserFactory(is_staff=True))
+    assert client.get("/search/").status_code == 403
+
+
+def test_only_get(alice: Client) -> None:
+    assert alice.post("/search/", {"q": "printer"}).status_code == 405
+
+
+def test_without_a_question_there_is_only_the_form(alice: Client) -> None:
+    html = alice.get("/search/").content.decode()
+    assert 'name="q"' in html
+    assert "data-outcome" not in html
+    assert not SearchLog.objects.exists()
+
+
+def test_switched_off_search_says_so_and_shows_what_shares_words(alice: Client, search_off: None) -> None:
+    TicketFactory(title="Printer PRN-2F-01 jams", description="Paper stuck since Monday.")
+    html = alice.get("/search/", {"q": "PRN-2F-01"}).content.decode()
+    assert 'data-outcome="unavailable"' in html
+    assert "Could not search by meaning" in html
+    assert "EMBEDDING_PROVIDER=local" in html
+    assert "share words or identifiers" in html
+    assert "<mark>PRN-2F-01</mark>" in html
+
+
+def test_unavailable_and_empty_is_not_nothing(alice: Client, search_off: None) -> None:
+    html = alice.get("/search/", {"q": "printer"}).content.decode()
+    assert "This does not mean that there is no such ticket." in html
+    assert "found nothing like it" not in html
+
+
+def test_every_search_is_logged(alice: Client, agent: User, search_off: None) -> None:
+    alice.get("/search/", {"q": "printer"})
+    log = SearchLog.objects.get()
+    assert (log.text, log.user) == ("printer", agent)
+
+
+def test_closed_tickets_only_when_asked_for(alice: Client, search_off: None) -> None:
+    TicketFactory(title="Scanner SCN-77 offline", status=Ticket.Status.CLOSED)
+    assert "Scanner" not in alice.get("/search/", {"q": "SCN-77"}).content.decode()
+    assert "Scanner" in alice.get("/search/", {"q": "SCN-77", "closed": "1"}).content.decode()
+
+
+def test_html_in_a_ticket_and_in_the_question_is_text(alice: Client, search_off: None) -> None:
+    TicketFactory(title="<script>alert(1)</script> ERR-4711", description='<img src=x onerror="alert(2)"> ERR-4711')
+    html = alice.get("/search/", {"q": '"><b>ERR-4711'}).content.decode()
+    assert "&lt;script&gt;alert(1)" in html
+    assert "<script>alert" not in html
+    assert "<img src=x" not in html
+    assert "<b>ERR" not in html
+
+
+def test_a_very_long_question_is_cut_visibly(alice: Client, search_off: None) -> None:
+    html = alice.get("/search/", {"q": "printer " * 2000}).content.decode()
+    assert "the first 8000 were searched for" in html
+
+
+def test_odd_characters_do_no_harm(alice: Client, search_off: None) -> None:
+    for question in ("\x00printer", "🖨️ 💥", "الطابعة لا تعمل", "%", "\\", "''", "(((", "a" * 3):
+        assert alice.get("/search/", {"q": question}).status_code == 200
+
+
+def test_speaks_german(alice: Client, search_off: None) -> None:
+    html = alice.get("/search/", {"q": "Drucker"}, headers={"Accept-Language": "de"}).content.decode()
+    assert '<html lang="de">' in html
+    assert "Es konnte nicht nach Bedeutung gesucht werden" in html
+
+
+def test_highlights_whole_tokens_only() -> None:
+    terms = terms_of("Der Drucker PRN-2F-01 ist kaputt", ["prn-2f-01"])
+    assert terms == ["prn-2f-01", "drucker", "kaputt"]
+    assert highlighted("Drucker <PRN-2F-01> bedruckern", terms) == (
+        "<mark>Drucker</mark> &lt;<mark>PRN-2F-01</mark>&gt; bedruckern"
+    )
