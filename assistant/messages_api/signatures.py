@@ -89,7 +89,8 @@ class Ledger:
         if issued and _thinking(issued) != _thinking(content_of(message)):
             raise invalid(
                 f"messages.{index}.content.0: `thinking` or `redacted_thinking` blocks in the latest "
-                "assistant message cannot be modified. These blocks must remain as they were in the original response."
+                "assistant message cannot be modified. These blocks must remain as they were in the original "
+                "response."
             )
 
     def _seal(self, model: bytes, prefix: bytes, previous: bytes, thinking: str) -> str:
