@@ -4,7 +4,9 @@
 """
 
 from collections.abc import Iterable
+from typing import Any
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -100,12 +102,40 @@ def url(env: environ.Env, name: str, default: str = "") -> str:
     return value.rstrip("/")
 
 
+def time_zone(env: environ.Env, name: str, default: str) -> str:
+    value = text(env, name, default)
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ConfigurationError(
+            f"{name} is {value!r}: set it to a name of the time zone database, for example Europe/Berlin."
+        ) from None
+    return value
+
+
 def is_placeholder(key: str) -> bool:
     """Whether a key is one of the fill-ins that people leave in an .env file."""
     lowered = key.strip().lower()
     return (
         lowered in PLACEHOLDERS or lowered.startswith(("your", "<")) or set(lowered) <= {"x", "*", ".", "-"}
     )
+
+
+def postgres(address: str) -> dict[str, Any]:
+    """Django's settings of the database at `postgres://USER:PASSWORD@HOST:PORT/NAME`."""
+    try:
+        # Only for these schemes: the library prints what it does not know, the password included.
+        known = address.startswith(("postgres://", "postgresql://"))
+        database: dict[str, Any] = environ.Env.db_url_config(address) if known else {}
+    except (environ.ImproperlyConfigured, ValueError, KeyError):
+        database = {}
+    if not database.get("NAME"):
+        raise ConfigurationError(
+            "DATABASE_URL does not name a Postgres database: write it as postgres://USER:PASSWORD@HOST:5432/NAME"
+            " (or leave it empty for the embedded one)."
+        )
+    database.setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
+    return database
 
 
 def check_voyage_dimensions(model: str, dimensions: int) -> None:

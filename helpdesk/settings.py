@@ -81,7 +81,7 @@ SECRET_KEY = _secret_key()
 for origin in CSRF_TRUSTED_ORIGINS:
     if not origin.startswith(("http://", "https://")):
         raise ConfigurationError(
-            f"CSRF_TRUSTED_ORIGINS holds {origin!r}: write each with its scheme, for example https://helpdesk.example.com."
+            f"CSRF_TRUSTED_ORIGINS holds {origin!r}: write it with its scheme, for example https://{origin}."
         )
 
 INSTALLED_APPS = [
@@ -144,17 +144,7 @@ def _database() -> dict[str, Any]:
     address = read.text(env, "DATABASE_URL")
     if not address:
         return {"ENGINE": "helpdesk.embedded_backend", "NAME": "helpdesk", "CONN_HEALTH_CHECKS": True}
-    try:
-        database: dict[str, Any] = env.db_url_config(address)
-    except (environ.ImproperlyConfigured, ValueError, KeyError):
-        database = {}
-    if database.get("ENGINE") != "django.db.backends.postgresql" or not database.get("NAME"):
-        raise ConfigurationError(
-            "DATABASE_URL does not name a Postgres database: write it as postgres://USER:PASSWORD@HOST:5432/NAME"
-            " (or leave it empty for the embedded one)."
-        )
-    database.setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
-    return database | {"CONN_HEALTH_CHECKS": True}
+    return read.postgres(address) | {"CONN_HEALTH_CHECKS": True}
 
 
 DATABASES = {"default": _database()}
@@ -176,7 +166,7 @@ LANGUAGES = [("de", _("German")), ("en", _("English"))]
 LOCALE_PATHS = [BASE_DIR / "locale"]
 USE_I18N = True
 USE_TZ = True
-TIME_ZONE = read.text(env, "TIME_ZONE", "UTC")
+TIME_ZONE = read.time_zone(env, "TIME_ZONE", "UTC")
 
 # --- files and headers --------------------------------------------------------------------------------------
 
