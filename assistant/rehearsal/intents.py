@@ -123,6 +123,7 @@ _PRIORITIES = (
     ("normal", r"normal\w*"),
 )
 _ASSIGNEE = _pattern(r"\b(?:assign\b.*?\bto|weise?\b.*?[#]\d+|zuweisen\s+an)\s+@?([\w.@+-]+)")
+MAX_WORDS_OF_A_CHOICE = 6  # "I think it is #7"
 _NUMBER = re.compile(r"#\s?(\d{1,18})\b|\b(?:ticket|nummer|number|no\.|nr\.?)\s+(\d{1,18})\b", re.IGNORECASE)
 
 
@@ -157,8 +158,9 @@ def _answer(words: str, tickets: tuple[int, ...]) -> Intent | None:
     for intent, pattern in ((Intent.CANCEL, _CANCEL), (Intent.NO, _NO), (Intent.YES, _YES)):
         if pattern.search(words):
             return intent
-    named_only = tickets and len(words.split()) <= 3
-    return Intent.YES if named_only else None
+    asks_for_more = _UPDATE.search(words) or _SHOW.search(words)
+    names_one = tickets and len(words.split()) <= MAX_WORDS_OF_A_CHOICE and not asks_for_more
+    return Intent.YES if names_one else None
 
 
 def _about_ticket(words: str) -> Intent | None:

@@ -16,6 +16,7 @@ _GERMAN = _words(
     wann warum welche welcher welches ja nein doch bitte danke hallo moin guten morgen abend servus geht kann
     kommt hat habe haben wird wurde auch noch schon sehr jetzt heute neu neue offene viele gibt es dass wenn
     weil anderes genau stimmt zeig zeige schließe setze hoch niedrig dringend drucker bildschirm rechner
+    vielen dank gern spät kannst können ihnen alle meine meldet startet druckt funktioniert
     passwort kaputt defekt langsam fehler tür schlüssel telefon keins keines davon erstelle anlegen offen"""
 )
 _ENGLISH = _words(
@@ -23,6 +24,7 @@ _ENGLISH = _words(
     who where when why which yes please thanks thank hello hi hey good morning afternoon evening goes can
     cannot can't does doesn't don't do has have had will would it its it's that this these there if because
     new open many different exactly right show close set high low urgent printer screen computer password
+    time day long lot help got get says keeps screen
     broken slow error door key phone none them create up out after since works working fails failed"""
 )
 
