@@ -6,12 +6,23 @@ from django import template
 from django.utils import timezone, translation
 from django.utils.formats import number_format
 from django.utils.safestring import SafeString
-from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext_lazy
 
 from retrieval.highlight import highlighted
 
 register = template.Library()
+
+
+# Seconds of each unit, largest first. Own sentences, because languages bend the unit after "ago" (vor 3 Tagen).
+UNITS = (
+    (31_557_600, ngettext_lazy("%(n)d year ago", "%(n)d years ago", "n")),
+    (2_629_800, ngettext_lazy("%(n)d month ago", "%(n)d months ago", "n")),
+    (604_800, ngettext_lazy("%(n)d week ago", "%(n)d weeks ago", "n")),
+    (86_400, ngettext_lazy("%(n)d day ago", "%(n)d days ago", "n")),
+    (3_600, ngettext_lazy("%(n)d hour ago", "%(n)d hours ago", "n")),
+    (60, ngettext_lazy("%(n)d minute ago", "%(n)d minutes ago", "n")),
+)
 
 
 @register.filter
@@ -19,9 +30,11 @@ def age(moment: datetime | None) -> str:
     """How long ago, in its largest unit: "3 weeks ago"."""
     if moment is None:
         return ""
-    if (timezone.now() - moment).total_seconds() < 60:
-        return _("just now")
-    return _("%(time)s ago") % {"time": timesince(moment, depth=1)}
+    seconds = (timezone.now() - moment).total_seconds()
+    for length, sentence in UNITS:
+        if seconds >= length:
+            return sentence % {"n": int(seconds // length)}
+    return _("just now")
 
 
 @register.filter
