@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils.functional import Promise
 
 if TYPE_CHECKING:
-    from retrieval.search import SearchOutcome
+    from retrieval.results import SearchOutcome
 
 Sentence = str | Promise
 

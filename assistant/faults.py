@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.utils.functional import Promise
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
+
+from assistant.clock import clock
 
 SENTENCES: dict[str, Promise] = {
     # Faults of the line
@@ -15,8 +18,11 @@ SENTENCES: dict[str, Promise] = {
     "forbidden": _("The API key may not use this model or feature. An administrator has to check its permissions."),
     "payment": _("The account behind the API key has no credit left. An administrator has to top it up."),
     "model_unknown": _('The model "{model}" is not known there. An administrator has to check ASSISTANT_MODEL.'),
+    "unreachable_api": _("The address set as ANTHROPIC_BASE_URL does not speak Claude's interface."),
     "bad_request": _("Claude rejected the request as invalid. This is a fault of this product; the log has the details."),
     "too_large": _("The request is too large for Claude. Please start a new conversation or send a shorter text."),
+    "prompt_too_long": _("The conversation is too long for Claude. Please start a new one."),
+    "signature": _("Claude rejected the earlier part of this conversation. Please start a new one."),
     "rate_limited": _("Claude accepts no more requests at the moment."),
     "rate_limited_until": _("Claude accepts no more requests at the moment. Please try again in {seconds} s."),
     "server_error": _("Claude has an internal fault at the moment. Please try again."),
@@ -43,6 +49,9 @@ SENTENCES: dict[str, Promise] = {
 
 RETRYABLE = frozenset({"rate_limited", "rate_limited_until", "server_error", "overloaded", "timeout", "unreachable",
                        "connection_lost", "stalled", "garbled"})
+
+# To ask the same again would end in the same way.
+NOT_TO_BE_RETRIED = frozenset({"refusal", "context_full"})
 
 BUSY_CODES = frozenset({"rate_limited", "rate_limited_until", "overloaded"})
 BUSY = _("The model is busy, trying again.")
@@ -76,4 +85,9 @@ class Fault(Exception):
 def sentence(code: str, params: Mapping[str, Any] | None = None) -> str | Promise:
     """The sentence for the person, translated when it is rendered. An unknown code gets the general one."""
     text = SENTENCES.get(code, SENTENCES["internal"])
-    return format_lazy(text, **params) if params else text
+    if not params:
+        return text
+    shown = dict(params)
+    if "until" in shown:
+        shown["until"] = clock(datetime.fromisoformat(shown["until"]))
+    return format_lazy(text, **shown)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NoReturn
 from django.conf import settings
 from django.db.models import F, Q, Sum
 from django.utils import timezone
-from django.utils.formats import date_format
-from django.utils.functional import Promise, lazy
+from django.utils.functional import Promise
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from assistant.clock import clock
 from assistant.models import Message, Turn
 from assistant.refusals import Refused
 
@@ -86,14 +86,6 @@ def tomorrow() -> datetime:
 
 
 def _refuse(text: Promise, *, until: datetime, limit: int) -> NoReturn:
-    raise Refused(format_lazy(text, limit=limit, until=clock(until)), until=until)
+    params = {"limit": limit, "until": until.isoformat()}
+    raise Refused(format_lazy(text, limit=limit, until=clock(until)), until=until, params=params)
 
-
-def _clock(moment: datetime) -> str:
-    """Time of day in the active language; with the date unless it is today."""
-    local = timezone.localtime(moment)
-    today = local.date() == timezone.localdate()
-    return date_format(local, "TIME_FORMAT" if today else "SHORT_DATETIME_FORMAT")
-
-
-clock = lazy(_clock, str)

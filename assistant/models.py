@@ -240,6 +240,7 @@ class ConversationTicket(models.Model):
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="known_tickets")
     ticket = models.ForeignKey("tickets.Ticket", on_delete=models.CASCADE, related_name="+")
     version_seen = models.PositiveIntegerField()  # the ticket's version when the model last read it
+    addresses = models.JSONField(default=list, blank=True)  # web addresses in the texts that were returned
     judgement = models.CharField(_("judgement"), max_length=10, choices=Judgement.choices, blank=True)
     judged_at = models.DateTimeField(null=True, blank=True)
 

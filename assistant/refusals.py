@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from django.utils.functional import Promise
 
 
 class Refused(Exception):
-    """`sentence` is lazily translated; `until` is when it goes on, where a limit is the reason."""
+    """`sentence` is lazily translated; `until` is when it goes on, where a limit is the reason.
 
-    def __init__(self, sentence: str | Promise, *, until: datetime | None = None) -> None:
+    `params` are what the sentence names, as plain values that can be stored.
+    """
+
+    def __init__(
+        self, sentence: str | Promise, *, until: datetime | None = None, params: dict[str, Any] | None = None
+    ) -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.until = until
+        self.params = params or {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -14,8 +13,10 @@ from django.utils.translation import gettext as translate_now
 from django.utils.translation import gettext_lazy as _
 
 from assistant import limits, notes, running, store
+from assistant.faults import NOT_TO_BE_RETRIED
 from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
 from assistant.refusals import Refused
+from assistant.store import close_abandoned_turns
 from assistant.tools.changes import values_before
 from retrieval.models import Verdict
 from tickets import permissions
@@ -39,10 +40,6 @@ __all__ = [
     "stop_turn",
     "undo_last_change",
 ]
-
-# The loop gives a sign of life every few seconds (loop.HEARTBEAT_SECONDS); after this long it is dead.
-ABANDONED_AFTER = timedelta(seconds=20)
-
 
 @dataclass(frozen=True, slots=True)
 class Posted:
@@ -261,24 +258,6 @@ def rate_turn(turn: Turn, user: User, helpful: bool, feedback: str = "") -> None
     turn.save(update_fields=["helpful", "feedback"])
 
 
-def close_abandoned_turns(conversation: Conversation | None = None) -> int:
-    """Close running turns whose process died: no sign of life for a while. Returns how many were closed."""
-    running_turns = Turn.objects.filter(status=Turn.Status.RUNNING, heartbeat_at__lt=timezone.now() - ABANDONED_AFTER)
-    if conversation is not None:
-        running_turns = running_turns.filter(conversation=conversation)
-    return sum(_close_abandoned(pk) for pk in list(running_turns.values_list("pk", flat=True)))
-
-
-@transaction.atomic
-def _close_abandoned(turn_id: int) -> bool:
-    turn = store.lock_turn(turn_id)
-    silent = turn.heartbeat_at is None or turn.heartbeat_at < timezone.now() - ABANDONED_AFTER
-    if turn.status != Turn.Status.RUNNING or not silent:
-        return False
-    store.close(turn, status=Turn.Status.INTERRUPTED, error="abandoned")
-    return True
-
-
 def _locked(conversation: Conversation, user: User) -> Conversation:
     return Conversation.objects.owned_by(user).select_for_update(no_key=True).get(pk=conversation.pk)
 
@@ -309,7 +288,7 @@ def _add_message(conversation: Conversation, text: str, client_key: str) -> Mess
 
 
 def _check_can_retry(turn: Turn) -> None:
-    if not turn.is_incomplete:
+    if not turn.is_incomplete or turn.error in NOT_TO_BE_RETRIED:
         raise Refused(_("Only an answer that failed or was interrupted can be tried again."))
     if turn.conversation.turns.filter(pk__gt=turn.pk).exists():
         raise Refused(_("There is a newer message already, so this answer cannot be tried again."))

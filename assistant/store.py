@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
-from assistant.models import Conversation, Message, Turn
+from assistant import limits, notes
+from assistant.history import Block, History, Row, row_of, rows_of
+from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
+from assistant.refusals import Refused
+from assistant.tools.execution import Call
+from assistant.tools.results import Result, Seen, hit_for_record
+from assistant.tools.scope import Scope
+
+if TYPE_CHECKING:
+    from assistant.loop import Record
+
+
+# The loop gives a sign of life every few seconds (loop.HEARTBEAT_SECONDS); after this long it is dead.
+ABANDONED_AFTER = timedelta(seconds=20)
+
+
+class TurnClosed(Exception):
+    """The turn was ended from outside (stopped, or taken for dead): nothing more may be written for it."""
+
+
+@dataclass(slots=True)
+class Claim:
+    """A turn that this process answers now, with all that the loop needs to know."""
+
+    turn: Turn
+    user: User
+    history: History
+    used_ids: set[str] = field(default_factory=set)  # tool_use ids that have run in this conversation
 
 
 def lock_turn(turn_id: int) -> Turn:
@@ -33,10 +66,10 @@ def queue_waiting(conversation: Conversation) -> Turn:
     return turn
 
 
-def add_note(conversation: Conversation, note: str) -> Message:
+def add_note(conversation: Conversation, note: str, turn: Turn | None = None) -> Message:
     """Something the model reads together with the person's next message."""
     content = [{"type": "text", "text": note}]
-    return Message.objects.create(conversation=conversation, role=Message.Role.USER, content=content)
+    return Message.objects.create(conversation=conversation, turn=turn, role=Message.Role.USER, content=content)
 
 
 def close(turn: Turn, *, status: str, error: str = "", params: dict[str, Any] | None = None) -> Turn | None:
@@ -46,3 +79,230 @@ def close(turn: Turn, *, status: str, error: str = "", params: dict[str, Any] | 
     turn.save(update_fields=["status", "error", "error_params", "finished_at"])
     waiting = turn.conversation.messages.filter(turn=None, from_person=True)
     return queue_waiting(turn.conversation) if waiting.exists() else None
+
+
+# -- the beginning of a turn -------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def claim(turn_id: int, model: str) -> Claim | None:
+    """Take a queued turn, for exactly one of all who ask. None if it is not queued (any more)."""
+    turn = lock_turn(turn_id)
+    if turn.status != Turn.Status.QUEUED:
+        return None
+    user = turn.conversation.user
+    try:
+        limits.check_daily_tokens(user)
+    except Refused as refused:
+        close(turn, status=Turn.Status.FAILED, error="daily_limit", params=refused.params)
+        return None
+    turn.status, turn.model = Turn.Status.RUNNING, model
+    turn.started_at = turn.heartbeat_at = timezone.now()
+    turn.save(update_fields=["status", "model", "started_at", "heartbeat_at"])
+    add_note(turn.conversation, _opening_note(turn, user), turn)
+    used_ids = turn.conversation.tool_calls.values_list("tool_use_id", flat=True)
+    return Claim(turn, user, load_history(turn), set(used_ids))
+
+
+def _opening_note(turn: Turn, user: User) -> str:
+    now = timezone.localtime(turn.started_at)
+    opening = notes.context(now, user.get_full_name() or user.get_username(), user.get_username())
+    before = turn.conversation.turns.filter(pk__lt=turn.pk).last()
+    return f"{notes.broken_off(before)}\n{opening}" if before and before.is_incomplete else opening
+
+
+def load_history(turn: Turn) -> History:
+    """All that is sent for this turn: the turns from the first one that fits, in their order."""
+    conversation = turn.conversation
+    turns = list(conversation.turns.filter(pk__gte=conversation.first_sent_turn, pk__lte=turn.pk))
+    messages = Message.objects.filter(turn__in=turns).order_by("turn_id", "id")
+    rows = rows_of(_without_refused(messages, turns), _groups(turns))
+    return History(rows, conversation.thinking_from, _left_out(conversation))
+
+
+def _groups(turns: Iterable[Turn]) -> dict[int, int]:
+    """Retries belong to the turn they repeat: they have no message of the person of their own."""
+    groups: dict[int, int] = {}
+    for turn in turns:
+        groups[turn.pk] = groups.get(turn.retry_of_id, turn.pk) if turn.retry_of_id else turn.pk
+    return groups
+
+
+def _without_refused(messages: Iterable[Message], turns: Iterable[Turn]) -> list[Message]:
+    """Without the messages that the model declined to answer: sent again, they would be declined again."""
+    kept = list(messages)
+    answered = {message.turn_id for message in kept if message.role == Message.Role.ASSISTANT}
+    declined = {turn.pk for turn in turns if turn.error == "refusal"} - answered
+    return [message for message in kept if not (message.turn_id in declined and message.from_person)]
+
+
+def _left_out(conversation: Conversation) -> int:
+    if not conversation.first_sent_turn:
+        return 0
+    older = conversation.messages.filter(turn_id__lt=conversation.first_sent_turn)
+    return older.filter(Q(from_person=True) | Q(role=Message.Role.ASSISTANT)).count()
+
+
+@transaction.atomic
+def shorten(turn_id: int, first_sent_turn: int) -> History:
+    """Leave out all turns before this one from now on, and what was thought until now."""
+    turn = lock_turn(turn_id)
+    last = Message.objects.filter(conversation=turn.conversation).order_by("-id").values_list("id", flat=True)[0]
+    conversation = turn.conversation
+    conversation.first_sent_turn, conversation.thinking_from = first_sent_turn, last + 1
+    conversation.save(update_fields=["first_sent_turn", "thinking_from"])
+    return load_history(turn)
+
+
+@transaction.atomic
+def drop_thinking(turn_id: int) -> History:
+    """Send nothing that was thought until now: the API says that it does not belong to this history."""
+    turn = lock_turn(turn_id)
+    last = Message.objects.filter(conversation=turn.conversation).order_by("-id").values_list("id", flat=True)[0]
+    turn.conversation.thinking_from = last + 1
+    turn.conversation.save(update_fields=["thinking_from"])
+    return load_history(turn)
+
+
+# -- a step of a turn --------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def commit_step(turn_id: int, content: list[Block], calls: Sequence[Call]) -> tuple[list[Row], list[ToolCall]]:
+    """The assistant's message, what its tools write, and their results: all or nothing.
+
+    Raises `TurnClosed`, with nothing written, if the turn was stopped in the meantime.
+    """
+    turn = _running(turn_id)
+    said = _add(turn, Message.Role.ASSISTANT, content)
+    scope = Scope(User.objects.get(pk=turn.conversation.user_id), turn.conversation, turn)
+    stored = [_run(scope, call) for call in calls]
+    if not stored:
+        return [said], []
+    return [said, _add(turn, Message.Role.USER, [_result_block(call) for call in stored])], stored
+
+
+def add_nudge(turn_id: int, note: str) -> Row:
+    """A note of ours in the middle of a turn."""
+    with transaction.atomic():
+        turn = _running(turn_id)
+        return _add(turn, Message.Role.USER, [{"type": "text", "text": note}])
+
+
+def _running(turn_id: int) -> Turn:
+    turn = lock_turn(turn_id)
+    if turn.status != Turn.Status.RUNNING:
+        raise TurnClosed
+    return turn
+
+
+def _add(turn: Turn, role: str, content: list[Block]) -> Row:
+    message = Message.objects.create(conversation=turn.conversation, turn=turn, role=role, content=content)
+    return row_of(message, {turn.pk: _root(turn)})
+
+
+def _root(turn: Turn) -> int:
+    while turn.retry_of is not None:
+        turn = turn.retry_of
+    return turn.pk
+
+
+def _run(scope: Scope, call: Call) -> ToolCall:
+    result = call.execute(scope)
+    stored = ToolCall.objects.create(
+        conversation=scope.conversation,
+        turn=scope.turn,
+        tool_use_id=call.tool_use_id,
+        name=call.name[:100],
+        input=call.input,
+        result=result.content,
+        is_error=result.is_error,
+        error=result.error,
+        duration_ms=round(call.milliseconds),
+        ticket=result.ticket,
+        creates=result.creates,
+        changes=result.changes,
+        version_after=result.version_after,
+        **_search_fields(result),
+    )
+    _remember(scope.conversation, result.seen)
+    return stored
+
+
+def _search_fields(result: Result) -> dict[str, Any]:
+    if result.search is None:
+        return {}
+    return {
+        "search_log_id": result.search.log_id,
+        "outcome": str(result.search.outcome),
+        "reason": result.search.reason[:300],
+        "hits": [hit_for_record(hit) for hit in result.search.hits],
+    }
+
+
+def _remember(conversation: Conversation, seen: dict[int, Seen]) -> None:
+    """Which tickets the model has read, in which version, and the addresses in their texts."""
+    known = {row.ticket_id: row for row in conversation.known_tickets.filter(ticket__in=seen)}
+    for ticket_id, look in seen.items():
+        row = known.get(ticket_id) or ConversationTicket(conversation=conversation, ticket_id=ticket_id)
+        row.version_seen = look.version
+        row.addresses = sorted({*row.addresses, *look.addresses})
+        row.save()
+
+
+def _result_block(call: ToolCall) -> Block:
+    block: Block = {"type": "tool_result", "tool_use_id": call.tool_use_id, "content": call.result}
+    return {**block, "is_error": True} if call.is_error else block
+
+
+def keep_alive(turn_id: int, partial: str) -> bool:
+    """A sign of life, with the text so far in case there is no other. False: the turn has been ended."""
+    running = Turn.objects.filter(pk=turn_id, status=Turn.Status.RUNNING)
+    return bool(running.update(heartbeat_at=timezone.now(), partial=partial))
+
+
+# -- the end of a turn -------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def finish(turn_id: int, record: Record) -> tuple[Turn, Turn | None]:
+    """Store what the turn was. Returns it with the turn that is queued next, if messages waited for its end.
+
+    If it was stopped from outside, it stays what it was made then; its record is completed all the same.
+    """
+    turn = lock_turn(turn_id)
+    following = None
+    if turn.status == Turn.Status.RUNNING:
+        following = close(turn, status=record.status, error=record.error, params=record.error_params)
+    else:
+        following = turn.conversation.turns.active().first()
+    record.fill(turn)
+    turn.save()
+    Conversation.objects.filter(pk=turn.conversation_id).update(updated_at=timezone.now())
+    return turn, following
+
+
+def look(turn_id: int) -> tuple[Turn, Turn | None]:
+    """A turn as it is now, closed if its process has died, and the turn that is queued after it."""
+    turn = Turn.objects.select_related("conversation").get(pk=turn_id)
+    if turn.status == Turn.Status.RUNNING and close_abandoned_turns(turn.conversation):
+        turn.refresh_from_db()
+    return turn, turn.conversation.turns.filter(status=Turn.Status.QUEUED, pk__gt=turn.pk).first()
+
+
+def close_abandoned_turns(conversation: Conversation | None = None) -> int:
+    """Close running turns whose process died: no sign of life for a while. Returns how many were closed."""
+    running_turns = Turn.objects.filter(status=Turn.Status.RUNNING, heartbeat_at__lt=timezone.now() - ABANDONED_AFTER)
+    if conversation is not None:
+        running_turns = running_turns.filter(conversation=conversation)
+    return sum(_close_abandoned(pk) for pk in list(running_turns.values_list("pk", flat=True)))
+
+
+@transaction.atomic
+def _close_abandoned(turn_id: int) -> bool:
+    turn = lock_turn(turn_id)
+    silent = turn.heartbeat_at is None or turn.heartbeat_at < timezone.now() - ABANDONED_AFTER
+    if turn.status != Turn.Status.RUNNING or not silent:
+        return False
+    close(turn, status=Turn.Status.INTERRUPTED, error="abandoned")
+    return True

@@ -1,0 +1,135 @@
+"""The one seam to the Messages API: the client, and what each of its faults means to us."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from weakref import WeakKeyDictionary
+
+import anthropic
+import httpx2
+from anthropic import AsyncAnthropic
+from django.conf import settings
+
+from assistant.faults import Fault
+
+CONNECT_SECONDS = 5.0
+# Nothing at all on the line for so long, not even the pings a living server sends.
+SILENCE_SECONDS = 60.0
+# Pings, but no event of the answer for so long.
+STALL_SECONDS = 120.0
+
+_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[tuple[object, ...], AsyncAnthropic]] = (
+    WeakKeyDictionary()
+)
+
+
+def client() -> AsyncAnthropic:
+    """The client of this event loop; its connections are shared by all turns of the process."""
+    wanted = (settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL, CONNECT_SECONDS, SILENCE_SECONDS)
+    loop = asyncio.get_running_loop()
+    known = _clients.get(loop)
+    if known is None or known[0] != wanted:
+        known = _clients[loop] = (wanted, _new_client())
+    return known[1]
+
+
+def _new_client() -> AsyncAnthropic:
+    return AsyncAnthropic(
+        api_key=settings.ANTHROPIC_API_KEY,
+        base_url=settings.ANTHROPIC_BASE_URL or None,
+        timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
+        max_retries=0,  # we retry ourselves: visibly, and only before the first visible text
+    )
+
+
+BY_STATUS = {
+    400: "bad_request",
+    401: "key_refused",
+    402: "payment",
+    403: "forbidden",
+    408: "timeout",
+    413: "too_large",
+    429: "rate_limited",
+    504: "timeout",
+    529: "overloaded",
+}
+# An error event after HTTP 200 has no status of its own.
+BY_TYPE = {
+    "invalid_request_error": "bad_request",
+    "authentication_error": "key_refused",
+    "billing_error": "payment",
+    "permission_error": "forbidden",
+    "not_found_error": "model_unknown",
+    "request_too_large": "too_large",
+    "rate_limit_error": "rate_limited",
+    "timeout_error": "timeout",
+    "api_error": "server_error",
+    "overloaded_error": "overloaded",
+}
+SIGNATURE = "signature"
+PROMPT_TOO_LONG = "prompt_too_long"
+
+
+def fault_of(error: Exception, *, streaming: bool) -> Fault:
+    """What an exception of the SDK or of the transport below it means. `streaming`: the answer had begun."""
+    if isinstance(error, Fault):
+        return error
+    if isinstance(error, anthropic.APIStatusError):
+        return _status_fault(error)
+    if isinstance(error, (anthropic.APITimeoutError, httpx2.TimeoutException, TimeoutError)):
+        return Fault("stalled" if streaming else "timeout", detail=type(error).__name__)
+    if isinstance(error, (anthropic.APIConnectionError, httpx2.TransportError, OSError)):
+        return Fault("connection_lost" if streaming else "unreachable", detail=type(error).__name__)
+    if isinstance(error, anthropic.CredentialsError):
+        return Fault("key_refused", detail=type(error).__name__)
+    # Whatever else comes out of reading a stream: the server sent something that is not the protocol.
+    return Fault("garbled", detail=type(error).__name__)
+
+
+def _status_fault(error: anthropic.APIStatusError) -> Fault:
+    code = _code(error)
+    retry_after = _retry_after(error.response)
+    params: dict[str, str | int] = {"model": settings.ASSISTANT_MODEL} if code == "model_unknown" else {}
+    detail = f"{error.status_code} {_error_type(error)} {error.request_id or ''}".strip()
+    return Fault(code, retry_after=retry_after, detail=detail, **params)
+
+
+def _code(error: anthropic.APIStatusError) -> str:
+    kind = _error_type(error)
+    if error.status_code == 404:
+        return "model_unknown" if kind == "not_found_error" else "unreachable_api"
+    code = BY_STATUS.get(error.status_code) if error.status_code >= 400 else BY_TYPE.get(kind, "server_error")
+    if code == "bad_request":
+        return _kind_of_bad_request(error)
+    return code or ("server_error" if error.status_code >= 500 else "bad_request")
+
+
+def _kind_of_bad_request(error: anthropic.APIStatusError) -> str:
+    """Two rejected requests can be repaired: a history that is too long, and thinking that no longer fits it."""
+    message = (error.api_message or "").lower()
+    if "prompt is too long" in message or "context window" in message:
+        return PROMPT_TOO_LONG
+    if "signature" in message and "thinking" in message:
+        return SIGNATURE
+    return "bad_request"
+
+
+def _error_type(error: anthropic.APIStatusError) -> str:
+    body = error.body
+    if isinstance(body, str):
+        try:
+            body = json.loads(body)
+        except ValueError:
+            return ""
+    inner = body.get("error") if isinstance(body, dict) else None
+    return str(inner.get("type", ""))[:40] if isinstance(inner, dict) else ""
+
+
+def _retry_after(response: httpx2.Response) -> float | None:
+    """Seconds the server asks us to wait; None unless it says so in a number that makes sense."""
+    try:
+        seconds = float(response.headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < 86_400 else None

@@ -1,0 +1,103 @@
+"""Tool steps in the person's words: what happens, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.utils.functional import Promise, lazy
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
+
+from assistant.models import ToolCall
+
+LABELS: dict[str, Promise] = {
+    "find_similar_tickets": _("Searching existing tickets"),
+    "create_ticket": _("Creating a ticket"),
+    "update_ticket": _("Changing a ticket"),
+    "get_ticket": _("Reading a ticket"),
+    "list_tickets": _("Listing tickets"),
+    "add_comment": _("Adding a comment"),
+}
+UNKNOWN = _("Unknown tool")
+
+ERRORS: dict[str, Promise] = {
+    "no_search": _("Not created: existing tickets have to be searched first."),
+    "unanswered": _("Not created: similar tickets wait for your answer."),
+    "stale": _("Not changed: somebody else has changed the ticket in the meantime."),
+    "forbidden": _("Not done: you lack the permission."),
+    "unknown_ticket": _("There is no such ticket."),
+    "unknown_tool": _("The assistant tried something that does not exist."),
+    "cut": _("Not done: the request was cut off."),
+    "steps": _("Not done: too many steps."),
+    "repeated": _("Not done again: this step had run before."),
+    "internal": _("Failed because of an internal fault; nothing was changed."),
+}
+REFUSED = _("Not done: the assistant's request was not valid.")
+
+FOUND = ngettext_lazy("%(count)d similar ticket found", "%(count)d similar tickets found", "count")
+LISTED = ngettext_lazy("%(count)d ticket", "%(count)d tickets", "count")
+NOTHING = _("Searched, nothing similar found")
+UNAVAILABLE = _("The search is not available")
+
+
+def label(name: str) -> Promise:
+    return LABELS.get(name, UNKNOWN)
+
+
+def summary(call: ToolCall) -> str | Promise:
+    """One line on what the call did."""
+    if call.is_error:
+        return ERRORS.get(call.error, REFUSED)
+    return _SUMMARIES[call.name](call) if call.name in _SUMMARIES else ""
+
+
+def _found(call: ToolCall) -> Promise:
+    if call.outcome == "unavailable":
+        return UNAVAILABLE
+    return counted(FOUND, len(call.hits)) if call.outcome == "found" else NOTHING
+
+
+def _listed(call: ToolCall) -> Promise:
+    return counted(LISTED, int(_data(call).get("total", 0)))
+
+
+def _created(call: ToolCall) -> Promise:
+    return format_lazy(_("Ticket #{id} created"), id=call.ticket_id)
+
+
+def _changed(call: ToolCall) -> Promise:
+    text = _("Ticket #{id} changed") if call.changes else _("Ticket #{id}: nothing to change")
+    return format_lazy(text, id=call.ticket_id)
+
+
+def _read(call: ToolCall) -> Promise:
+    return format_lazy(_("Ticket #{id} read"), id=call.ticket_id)
+
+
+def _commented(call: ToolCall) -> Promise:
+    return format_lazy(_("Comment added to ticket #{id}"), id=call.ticket_id)
+
+
+_SUMMARIES = {
+    "find_similar_tickets": _found,
+    "list_tickets": _listed,
+    "create_ticket": _created,
+    "update_ticket": _changed,
+    "get_ticket": _read,
+    "add_comment": _commented,
+}
+
+
+def _counted(text: Any, count: int) -> str:
+    return str(text % {"count": count})
+
+
+# A plural sentence with its number, translated when it is rendered.
+counted = lazy(_counted, str)
+
+
+def _data(call: ToolCall) -> dict[str, Any]:
+    data = json.loads(call.result)
+    return data if isinstance(data, dict) else {}
