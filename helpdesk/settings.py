@@ -41,6 +41,8 @@ ASSISTANT_EFFORT = read.optional_choice(
 )
 ASSISTANT_MAX_TOKENS = read.integer(env, "ASSISTANT_MAX_TOKENS", 2048, maximum=128_000)
 ASSISTANT_MAX_STEPS = read.integer(env, "ASSISTANT_MAX_STEPS", 8, maximum=50)
+# Window of the model: a conversation that no longer fits loses its oldest turns, visibly.
+ASSISTANT_CONTEXT_TOKENS = read.integer(env, "ASSISTANT_CONTEXT_TOKENS", 200_000, minimum=8_000)
 ASSISTANT_DAILY_TOKENS_PER_USER = read.integer(env, "ASSISTANT_DAILY_TOKENS_PER_USER", 500_000, minimum=0)
 ASSISTANT_CONCURRENT_TURNS_PER_USER = read.integer(env, "ASSISTANT_CONCURRENT_TURNS_PER_USER", 3)
 ASSISTANT_MESSAGES_PER_MINUTE = read.integer(env, "ASSISTANT_MESSAGES_PER_MINUTE", 20)
