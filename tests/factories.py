@@ -9,7 +9,6 @@ from factory.django import DjangoModelFactory
 from tickets.models import Category, Comment, Ticket, Via
 from tickets.services import create_ticket
 
-
 AGENT = ["view_ticket", "add_ticket", "change_ticket", "add_comment"]
 
 
@@ -20,7 +19,7 @@ def grant(user: User, codenames: list[str]) -> None:
 
 
 class UserFactory(DjangoModelFactory[User]):
-    """A person without rights. `UserFactory(agent=True)`: staff that may view, add, change and comment tickets."""
+    """A person without rights. `UserFactory(agent=True)`: staff that may view, add, change and comment."""
 
     class Meta:
         model = User
@@ -31,11 +30,12 @@ class UserFactory(DjangoModelFactory[User]):
 
     class Params:
         agent = factory.Trait(
-            is_staff=True, granted=factory.PostGeneration(lambda user, create, given, **kwargs: grant(user, AGENT))
+            is_staff=True,
+            granted=factory.PostGeneration(lambda user, create, given, **kwargs: grant(user, AGENT)),
         )
 
     @factory.post_generation
-    def permissions(self: User, create: bool, codenames: list[str] | None, **kwargs: Any) -> None:  # type: ignore[misc]
+    def permissions(self: User, create: bool, codenames: list[str] | None, **kwargs: Any) -> None:
         """`UserFactory(permissions=["view_ticket"])`: permissions of the tickets app."""
         if create and codenames:
             grant(self, codenames)
@@ -49,7 +49,7 @@ class CategoryFactory(DjangoModelFactory[Category]):
 
 
 class TicketFactory(DjangoModelFactory[Ticket]):
-    """What `create_ticket()` does not take (status, resolution, created_at …) is written behind it, without events."""
+    """What `create_ticket()` does not take (status, created_at …) is written behind it, without events."""
 
     class Meta:
         model = Ticket

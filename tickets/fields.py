@@ -52,7 +52,8 @@ class TitleField(models.CharField):
 class UnselectedSearchVectorField(SearchVectorField):
     """A full-text vector to filter and rank by in SQL, never fetched: a SELECT yields None for it.
 
-    It is as large as its text; without this every query for a ticket would carry it, `select_related()` included.
+    It is as large as its text; without this every query for a ticket would carry it, `select_related()`
+    included.
     """
 
     def select_format(self, compiler: SQLCompiler, sql: str, params: Any) -> tuple[str, Any]:

@@ -1,4 +1,4 @@
-"""Tickets, what is said about them, and their history. The rules live here, so that they hold on every path."""
+"""Tickets, what is said about them, and their history. The rules live here and so hold on every path."""
 
 from __future__ import annotations
 
@@ -124,6 +124,8 @@ class Ticket(models.Model):
         null=True,
         blank=True,
         related_name="assigned_tickets",
+        limit_choices_to={"is_staff": True},
+        error_messages={"invalid": _("Tickets can only be assigned to staff.")},
     )
     source = models.CharField(_("source"), max_length=10, choices=Source.choices, default=Source.ADMIN)
     resolution = CleanTextField(
@@ -225,14 +227,15 @@ class Ticket(models.Model):
         if unknown:
             raise TypeError(f"not changeable: {', '.join(sorted(unknown))}")
         with transaction.atomic():
-            current = self._lock()
+            current = self.locked()
             if expected_version is not None and current.version != expected_version:
                 raise StaleTicket(current, expected_version)
             events = current._apply(changes, by, via)
         self._adopt(current)
         return events
 
-    def _lock(self) -> Ticket:
+    def locked(self) -> Ticket:
+        """The row as it is now, locked until the end of the transaction. `no_key`: comments need not wait."""
         return Ticket.objects.select_for_update(no_key=True).get(pk=self.pk)
 
     def _apply(self, changes: dict[str, Any], by: User | None, via: str) -> list[TicketEvent]:
@@ -251,7 +254,7 @@ class Ticket(models.Model):
         )
 
     def check_fields(self, names: Iterable[str]) -> None:
-        """Clean and validate the named fields, and no others: an old ticket may break a newer rule elsewhere."""
+        """Clean and validate the named fields only: an old ticket may break a newer rule elsewhere."""
         self.clean_fields(exclude={field.name for field in self._meta.fields} - set(names))
 
     def _status_changed(self, before: str) -> None:
@@ -305,7 +308,7 @@ class Ticket(models.Model):
     # -- merging -------------------------------------------------------------------------------------------
 
     def merge_into(self, target: Ticket, by: User | None, via: str = Via.ADMIN) -> None:
-        """Close this ticket as a duplicate and point it at `target`, or at the ticket that `target` stands for.
+        """Close this ticket as a duplicate of `target`, or of the ticket that `target` stands for.
 
         Nothing is moved or copied: the target shows the comments and reporters of its whole chain. Raises
         `ValidationError` with a sentence for people if that is impossible.
@@ -324,7 +327,7 @@ class Ticket(models.Model):
     def unmerge(self, by: User | None, via: str = Via.ADMIN) -> None:
         """Undo `merge_into()`: status and time of resolution are again exactly what they were."""
         with transaction.atomic():
-            duplicate = self._lock()
+            duplicate = self.locked()
             end = duplicate.duplicate_of
             if end is None:
                 raise ValidationError(_t("#%(id)s is not a duplicate of another ticket.") % {"id": self.pk})
@@ -337,6 +340,12 @@ class Ticket(models.Model):
         self._adopt(duplicate)
 
     _MERGE_FIELDS = ("status", "duplicate_of", "status_before_merge", "resolved_at_before_merge")
+
+    def merge_target(self, target: Ticket) -> Ticket:
+        """The ticket that `merge_into(target)` would point to; the `ValidationError` it would raise."""
+        end = target.chain_end()
+        self._refuse_impossible_merge(self, target, end)
+        return end
 
     def _lock_for_merge(self, target: Ticket) -> tuple[Ticket, Ticket]:
         """This ticket and the end of the target's chain, both locked in the order of their ids, so that
@@ -362,7 +371,8 @@ class Ticket(models.Model):
         if duplicate.pk == end.pk:
             raise ValidationError(
                 _t(
-                    "#%(target)s is itself a duplicate of #%(id)s. Undo that merge first, or merge the other way round."
+                    "#%(target)s is itself a duplicate of #%(id)s. Undo that merge first,"
+                    " or merge the other way round."
                 )
                 % {"id": duplicate.pk, "target": target.pk}
             )
@@ -384,7 +394,7 @@ class Ticket(models.Model):
         return end[0].pk
 
     def whole_chain(self) -> TicketQuerySet:
-        """All tickets that stand for the same problem as this one: the end of the chain and all its duplicates."""
+        """All tickets for the same problem as this one: the end of the chain and all its duplicates."""
         chain = Ticket.objects.raw(
             """WITH RECURSIVE down(id) AS (
                    SELECT %s::bigint

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db import models
-from django.db.models import F
+from django.db.models import F, Func, Q, Value
 
 from .permissions import Person, may_view
 from .text import clean_text
@@ -29,9 +31,9 @@ class TicketQuerySet(models.QuerySet["Ticket"]):
     def matching_words(self, query: str) -> TicketQuerySet:
         """Tickets with the words of `query` in title or description, best first.
 
-        `query` is what people type into a search field: words, "a phrase", -without, or. No input is an error.
+        `query` is what people type into a search field: words, "a phrase", -without, or. Any input is valid.
         """
-        words = SearchQuery(clean_text(query), config="simple", search_type="websearch")
+        words = _words(query)
         ranked = self.annotate(word_rank=SearchRank(F("search_words"), words))
         return ranked.filter(search_words=words).order_by("-word_rank", "-pk")
 
@@ -39,6 +41,27 @@ class TicketQuerySet(models.QuerySet["Ticket"]):
         """Tickets that name at least one of these error codes, host names, asset tags … (as the SQL function
         `ticket_identifiers` writes them: lower-case)."""
         return self.filter(identifiers__overlap=[clean_text(one) for one in identifiers])
+
+    def search(self, query: str) -> TicketQuerySet:
+        """What the search field of the list finds: #123 that ticket, otherwise words or identifiers."""
+        number = re.fullmatch(r"#?(\d{1,18})", query.strip())
+        if number and "#" in query:
+            return self.filter(pk=int(number[1]))
+        found = Q(search_words=_words(query)) | Q(identifiers__overlap=_identifiers_in(query))
+        return self.filter(found | Q(pk=int(number[1])) if number else found)
+
+
+def _words(query: str) -> SearchQuery:
+    return SearchQuery(clean_text(query), config="simple", search_type="websearch")
+
+
+def _identifiers_in(query: str) -> Func:
+    return Func(
+        Value(clean_text(query)),
+        Value(""),
+        function="ticket_identifiers",
+        output_field=ArrayField(models.TextField()),
+    )
 
 
 class AppendOnlyQuerySet(models.QuerySet["TicketEvent"]):

@@ -1,7 +1,5 @@
 """Writes that span several models."""
 
-from typing import Any
-
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -24,7 +22,7 @@ def create_ticket(
     duplicate_check: str = Ticket.DuplicateCheck.NOT_NEEDED,
     by: User | None = None,
 ) -> Ticket:
-    """Create a ticket and the first line of its history. `by` is who did it, the reporter unless told otherwise.
+    """Create a ticket and the first line of its history. `by` is who did it, if not the reporter.
 
     Makes no network call. Raises `ValidationError` with a sentence for each wrong field.
     """
@@ -55,7 +53,7 @@ def create_ticket(
 
 
 def find_category(name: str) -> Category:
-    """The category of that name, upper and lower case alike. Raises `ValidationError` that names the existing ones."""
+    """The category of that name, in any case. Raises `ValidationError` naming what there is."""
     category = Category.objects.filter(name__iexact=clean_title(name)).first()
     if category is None:
         raise ValidationError(_unknown_category(name), "unknown_category")
@@ -76,7 +74,7 @@ def get_or_create_category(name: str, by: Person) -> Category:
 
 
 def _unknown_category(name: str) -> str:
-    known: list[Any] = list(Category.objects.values_list("name", flat=True)[:50])
+    known = Category.objects.values_list("name", flat=True)[:50]
     return _('There is no category "%(name)s". Categories are: %(known)s.') % {
         "name": clean_title(name),
         "known": ", ".join(known) or "–",

@@ -22,5 +22,5 @@ def clean_title(title: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing in `text` can be seen: only spaces, control and format characters (zero-width space …)."""
+    """Whether nothing in `text` can be seen: only white space and invisible characters."""
     return all(unicodedata.category(char)[0] in "ZC" for char in text)
