@@ -100,7 +100,12 @@ class Talk:
     """The conversation with the API during one turn."""
 
     def __init__(
-        self, turn_id: int, history: History, said: Callable[[str], None], emit: Callable[[Event], None], record: Record
+        self,
+        turn_id: int,
+        history: History,
+        said: Callable[[str], None],
+        emit: Callable[[Event], None],
+        record: Record,
     ) -> None:
         self.turn_id = turn_id
         self.history = history
@@ -232,7 +237,9 @@ class _Reading:
             for index, block in enumerate(blocks)
             if block.get("type") == "tool_use" and not _is_object(self.json.get(index, ""))
         }
-        return Reply([block for block in blocks if _is_whole(block)], str(message.stop_reason or ""), unreadable)
+        return Reply(
+            [block for block in blocks if _is_whole(block)], str(message.stop_reason or ""), unreadable
+        )
 
     def count_tokens(self, record: Record) -> None:
         """Add what the call used, as far as it has been said. An aborted call has been paid for as well."""
@@ -257,5 +264,3 @@ def _is_object(text: str) -> bool:
         return isinstance(json.loads(text), dict)
     except ValueError:
         return False
-
-

@@ -7,25 +7,33 @@ holds up the short reads and writes of all other turns.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import ParamSpec, TypeVar
 
-from django.db import close_old_connections
+from django.db import connection
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 DB_THREADS = 8
 SEARCH_THREADS = 4
+# The threads keep their connection that long; without that every short query would pay for a new one.
+KEEP_SECONDS = 60.0
 
 _db = ThreadPoolExecutor(DB_THREADS, thread_name_prefix="assistant-db")
 _search = ThreadPoolExecutor(SEARCH_THREADS, thread_name_prefix="assistant-search")
 
 
 async def run_db(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a short ORM function in the pool. When cancelled, waits for it first: a write is never left behind."""
-    work = asyncio.wrap_future(_db.submit(_with_fresh_connection, fn, *args, **kwargs))
+    """Run a short ORM function in the pool, in the caller's language.
+
+    When cancelled, waits for it first: a write is never left behind unseen.
+    """
+    work = asyncio.wrap_future(_db.submit(copy_context().run, partial(_with_connection, fn, *args, **kwargs)))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -37,12 +45,15 @@ async def run_db(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 async def run_search(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a search, which may wait for the network. When cancelled, its result is thrown away."""
-    return await asyncio.wrap_future(_search.submit(_with_fresh_connection, fn, *args, **kwargs))
+    call = partial(_with_connection, fn, *args, **kwargs)
+    return await asyncio.wrap_future(_search.submit(copy_context().run, call))
 
 
-def _with_fresh_connection(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    close_old_connections()
+def _with_connection(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    connection.close_if_unusable_or_obsolete()
     try:
         return fn(*args, **kwargs)
     finally:
-        close_old_connections()
+        if connection.connection is not None and connection.close_at is not None:
+            connection.close_at = time.monotonic() + KEEP_SECONDS
+        connection.close_if_unusable_or_obsolete()

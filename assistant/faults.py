@@ -15,16 +15,26 @@ from assistant.clock import clock
 SENTENCES: dict[str, Promise] = {
     # Faults of the line
     "key_refused": _("Claude refused the API key. An administrator has to check ANTHROPIC_API_KEY."),
-    "forbidden": _("The API key may not use this model or feature. An administrator has to check its permissions."),
+    "forbidden": _(
+        "The API key may not use this model or feature. An administrator has to check its permissions."
+    ),
     "payment": _("The account behind the API key has no credit left. An administrator has to top it up."),
-    "model_unknown": _('The model "{model}" is not known there. An administrator has to check ASSISTANT_MODEL.'),
+    "model_unknown": _(
+        'The model "{model}" is not known there. An administrator has to check ASSISTANT_MODEL.'
+    ),
     "unreachable_api": _("The address set as ANTHROPIC_BASE_URL does not speak Claude's interface."),
-    "bad_request": _("Claude rejected the request as invalid. This is a fault of this product; the log has the details."),
-    "too_large": _("The request is too large for Claude. Please start a new conversation or send a shorter text."),
+    "bad_request": _(
+        "Claude rejected the request as invalid. This is a fault of this product; the log has the details."
+    ),
+    "too_large": _(
+        "The request is too large for Claude. Please start a new conversation or send a shorter text."
+    ),
     "prompt_too_long": _("The conversation is too long for Claude. Please start a new one."),
     "signature": _("Claude rejected the earlier part of this conversation. Please start a new one."),
     "rate_limited": _("Claude accepts no more requests at the moment."),
-    "rate_limited_until": _("Claude accepts no more requests at the moment. Please try again in {seconds} s."),
+    "rate_limited_until": _(
+        "Claude accepts no more requests at the moment. Please try again in {seconds} s."
+    ),
     "server_error": _("Claude has an internal fault at the moment. Please try again."),
     "overloaded": _("Claude is overloaded at the moment. Please try again in a little while."),
     "timeout": _("Claude did not answer in time. Please try again."),
@@ -36,8 +46,10 @@ SENTENCES: dict[str, Promise] = {
     # Endings that are not a whole answer
     "cut": _("The answer was cut off because it reached its maximum length."),
     "refusal": _("Claude declined to answer this message. Please put it differently."),
-    "context_full": _("The conversation has become too long for Claude; the answer was cut off. "
-                      "From the next message on, the earlier ones are left out."),
+    "context_full": _(
+        "The conversation has become too long for Claude; the answer was cut off. "
+        "From the next message on, the earlier ones are left out."
+    ),
     "stop_sequence": _("The answer ended at a stop marker and may be incomplete."),
     "unknown_stop": _('The answer ended for an unknown reason ("{stop_reason}") and may be incomplete.'),
     "empty_answer": _("Claude gave no answer. Please try again."),
@@ -47,8 +59,19 @@ SENTENCES: dict[str, Promise] = {
     "daily_limit": _("Your daily limit of {limit} tokens is used up. It goes on at {until}."),
 }
 
-RETRYABLE = frozenset({"rate_limited", "rate_limited_until", "server_error", "overloaded", "timeout", "unreachable",
-                       "connection_lost", "stalled", "garbled"})
+RETRYABLE = frozenset(
+    {
+        "rate_limited",
+        "rate_limited_until",
+        "server_error",
+        "overloaded",
+        "timeout",
+        "unreachable",
+        "connection_lost",
+        "stalled",
+        "garbled",
+    }
+)
 
 # To ask the same again would end in the same way.
 NOT_TO_BE_RETRIED = frozenset({"refusal", "context_full"})

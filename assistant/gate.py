@@ -60,7 +60,9 @@ def check(conversation: Conversation, own_search: SearchOutcome) -> str:
     return Ticket.DuplicateCheck.SEARCHED
 
 
-def _check_answers(conversation: Conversation, receipts: Iterable[ToolCall], own_search: SearchOutcome) -> None:
+def _check_answers(
+    conversation: Conversation, receipts: Iterable[ToolCall], own_search: SearchOutcome
+) -> None:
     shown = shown_at(receipts)
     answers = _Answers(conversation)
     own = [hit for hit in own_search.hits if hit.band == Band.LIKELY]

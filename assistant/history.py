@@ -84,7 +84,9 @@ class History:
         groups = self.groups()
         if len(groups) < 2:
             return None
-        sizes = {group: sum(_size(row.content) for row in self.rows if row.group == group) for group in groups}
+        sizes = {
+            group: sum(_size(row.content) for row in self.rows if row.group == group) for group in groups
+        }
         room = window() * KEPT * sum(sizes.values()) / max(tokens, 1)
         kept = sizes[groups[-1]]
         first = groups[-1]

@@ -55,8 +55,10 @@ def check_concurrent_turns(user: User) -> None:
     if limit and Turn.objects.owned_by(user).filter(running | queued).count() >= limit:
         raise Refused(
             format_lazy(
-                _("{limit} answers are being written for you already, which is the limit. "
-                  "It goes on as soon as one of them is finished or stopped."),
+                _(
+                    "{limit} answers are being written for you already, which is the limit. "
+                    "It goes on as soon as one of them is finished or stopped."
+                ),
                 limit=limit,
             )
         )
@@ -66,7 +68,9 @@ def check_daily_tokens(user: User) -> None:
     limit = settings.ASSISTANT_DAILY_TOKENS_PER_USER
     if limit and tokens_used_today(user) >= limit:
         _refuse(
-            _("Your daily limit of {limit} tokens is used up. It goes on at {until}."), until=tomorrow(), limit=limit
+            _("Your daily limit of {limit} tokens is used up. It goes on at {until}."),
+            until=tomorrow(),
+            limit=limit,
         )
 
 
@@ -88,4 +92,3 @@ def tomorrow() -> datetime:
 def _refuse(text: Promise, *, until: datetime, limit: int) -> NoReturn:
     params = {"limit": limit, "until": until.isoformat()}
     raise Refused(format_lazy(text, limit=limit, until=clock(until)), until=until, params=params)
-

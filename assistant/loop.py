@@ -207,7 +207,9 @@ class _Answering:
     async def _use_tools(self, reply: Reply, last: bool) -> None:
         """Run what can be run, and give every tool use of the message its result."""
         content = reply.with_fresh_ids(self.used_ids)
-        calls = [Call(block["id"], str(block["name"]), block["input"]) for block in reply.tool_uses_in(content)]
+        calls = [
+            Call(block["id"], str(block["name"]), block["input"]) for block in reply.tool_uses_in(content)
+        ]
         _refuse_what_must_not_run(calls, reply, last)
         for call in calls:
             call.check()
@@ -239,9 +241,12 @@ class _Answering:
 @dataclass(frozen=True, slots=True)
 class _Refusals:
     cut = ToolError(
-        "This call was not run: it was cut off at the output limit. Repeat it with shorter texts, and alone.", "cut"
+        "This call was not run: it was cut off at the output limit. Repeat it with shorter texts, and alone.",
+        "cut",
     )
-    steps = ToolError("This call was not run: the step limit is reached. Answer the person with what you know.", "steps")
+    steps = ToolError(
+        "This call was not run: the step limit is reached. Answer the person with what you know.", "steps"
+    )
     repeated = ToolError(
         "This call was not run: it repeats a tool use that has run before in this conversation.", "repeated"
     )

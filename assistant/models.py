@@ -25,7 +25,10 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 
 class Conversation(models.Model):
     user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations", verbose_name=_("person")
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="conversations",
+        verbose_name=_("person"),
     )
     title = models.CharField(_("title"), max_length=120, blank=True)
     # The first turn (by id) that is still sent to the model; older ones no longer fit (0: all are sent).
@@ -73,7 +76,12 @@ class Turn(models.Model):
         Conversation, on_delete=models.CASCADE, related_name="turns", verbose_name=_("conversation")
     )
     retry_of = models.OneToOneField(
-        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="retried_as", verbose_name=_("retry of")
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="retried_as",
+        verbose_name=_("retry of"),
     )
     status = models.CharField(_("status"), max_length=12, choices=Status.choices, default=Status.QUEUED)
     question = models.TextField(_("question"), blank=True)
@@ -166,7 +174,9 @@ class Message(models.Model):
         verbose_name = _("message")
         verbose_name_plural = _("messages")
         ordering = ["id"]
-        constraints = [models.UniqueConstraint(fields=["conversation", "client_key"], name="one_message_per_submit")]
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "client_key"], name="one_message_per_submit")
+        ]
         indexes = [
             models.Index(fields=["conversation"], condition=Q(turn=None), name="message_waiting"),
             models.Index(fields=["conversation", "turn", "id"], name="message_in_order"),
@@ -197,7 +207,12 @@ class ToolCall(models.Model):
     error = models.CharField(_("reason"), max_length=40, blank=True)  # why it was refused, stable code
     duration_ms = models.PositiveIntegerField(_("duration (ms)"), default=0)
     ticket = models.ForeignKey(
-        "tickets.Ticket", null=True, blank=True, on_delete=models.SET_NULL, related_name="+", verbose_name=_("ticket")
+        "tickets.Ticket",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        verbose_name=_("ticket"),
     )
     # The ticket created by this call; kept although `ticket` may point elsewhere for other tools.
     creates = models.BooleanField(_("created a ticket"), default=False)
@@ -206,7 +221,9 @@ class ToolCall(models.Model):
     )
     outcome = models.CharField(_("search outcome"), max_length=12, blank=True)  # found, nothing, unavailable
     reason = models.CharField(max_length=300, blank=True)  # why the search was unavailable
-    hits = models.JSONField(default=list, blank=True)  # [{"ticket", "rank", "band", "similarity", "matched", "passage"}]
+    hits = models.JSONField(
+        default=list, blank=True
+    )  # [{"ticket", "rank", "band", "similarity", "matched", "passage"}]
     changes = models.JSONField(default=list, blank=True)  # [{"field", "old", "new"}] as raw values, for undo
     version_after = models.PositiveIntegerField(null=True, blank=True)
     undone_at = models.DateTimeField(_("undone"), null=True, blank=True)
@@ -247,8 +264,9 @@ class ConversationTicket(models.Model):
     class Meta:
         verbose_name = _("ticket in conversation")
         verbose_name_plural = _("tickets in conversations")
-        constraints = [models.UniqueConstraint(fields=["conversation", "ticket"], name="one_row_per_known_ticket")]
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "ticket"], name="one_row_per_known_ticket")
+        ]
 
     def __str__(self) -> str:
         return f"#{self.ticket_id}"
-

@@ -29,7 +29,9 @@ def quoted(text: str, limit: int = PARTIAL_SHOWN) -> str:
 
 def context(now: datetime, name: str, username: str) -> str:
     """When and with whom this turn takes place; not in the system prompt, which must not change."""
-    return note(f"It is {now:%A, %Y-%m-%d %H:%M %Z}. The person is {quoted(name)} (user name {quoted(username)}).")
+    return note(
+        f"It is {now:%A, %Y-%m-%d %H:%M %Z}. The person is {quoted(name)} (user name {quoted(username)})."
+    )
 
 
 def left_out(count: int) -> str:
@@ -54,12 +56,14 @@ def broken_off(turn: Turn) -> str:
 
 def undone(call: ToolCall) -> str:
     fields = ", ".join(change["field"] for change in call.changes)
-    return note(f"The person has taken back your last change of ticket {call.ticket_id} ({fields}); it is as before.")
+    return note(
+        f"The person has taken back your last change of ticket {call.ticket_id} ({fields}); it is as before."
+    )
 
 
 def judged(ticket_id: int, judgement: str, *, commented: bool) -> str:
     said = {
-        "same": f"The person pressed \"That's it, me too\" for ticket {ticket_id}.",
+        "same": f'The person pressed "That\'s it, me too" for ticket {ticket_id}.',
         "different": f'The person pressed "Not the same" for ticket {ticket_id}: it is a different problem.',
         "related": f"The person marked ticket {ticket_id} as related, but not the same problem.",
     }

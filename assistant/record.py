@@ -46,7 +46,11 @@ class Record:
         turn.partial = self.partial
         turn.stop_reason = self.stop_reason[:60]
         turn.steps = self.steps
-        turn.tokens_in, turn.tokens_out, turn.tokens_cached = self.tokens_in, self.tokens_out, self.tokens_cached
+        turn.tokens_in, turn.tokens_out, turn.tokens_cached = (
+            self.tokens_in,
+            self.tokens_out,
+            self.tokens_cached,
+        )
         turn.first_token_ms, turn.total_ms = self.first_token_ms, self.total_ms
         turn.model_ms, turn.tools_ms = round(self.model_ms), round(self.tools_ms)
         turn.rest_ms = max(self.total_ms - turn.model_ms - turn.tools_ms, 0)

@@ -41,6 +41,7 @@ __all__ = [
     "undo_last_change",
 ]
 
+
 @dataclass(frozen=True, slots=True)
 class Posted:
     """Where a message went: `turn` answers it now, or is the running turn it waits for (`waiting`)."""
@@ -58,9 +59,6 @@ class VerdictResult:
     comment: Comment | None
     already: bool  # nothing new happened: the same button was pressed before
     sentence: str | Promise
-    # What the click says in the person's words. Not empty when all candidates of the last search are judged
-    # different: post it as a message, so that the assistant goes on.
-    message: str
 
 
 def start_conversation(user: User) -> Conversation:
@@ -160,7 +158,9 @@ def _undo(call: ToolCall, user: User) -> None:
     if ticket is None or not permissions.may_change(user):
         raise Refused(_("You may not change this ticket any more."))
     try:
-        ticket.change(by=user, via=Via.CHAT, expected_version=call.version_after, **values_before(call.changes))
+        ticket.change(
+            by=user, via=Via.CHAT, expected_version=call.version_after, **values_before(call.changes)
+        )
     except StaleTicket as stale:
         raise Refused(
             format_lazy(
@@ -184,14 +184,15 @@ def record_verdict(
     """
     conversation = _locked(conversation, user)
     ticket = _suggested(conversation, user, candidate)
-    known = ConversationTicket.objects.select_for_update(of=("self",)).get(conversation=conversation, ticket=ticket)
+    known = ConversationTicket.objects.select_for_update(of=("self",)).get(
+        conversation=conversation, ticket=ticket
+    )
     judgement = ConversationTicket.Judgement(judgement)
     already = known.judgement == judgement
     comment = None
     if not already:
         comment = _judge(known, user, judgement)
-    message = "" if already else _said_by(known)
-    return VerdictResult(judgement, ticket, comment, already, _verdict_sentence(judgement, ticket), message)
+    return VerdictResult(judgement, ticket, comment, already, _verdict_sentence(judgement, ticket))
 
 
 def _judge(known: ConversationTicket, user: User, judgement: str) -> Comment | None:
@@ -201,7 +202,9 @@ def _judge(known: ConversationTicket, user: User, judgement: str) -> Comment | N
     Verdict.objects.create(
         search_id=_search_of(known), candidate_id=known.ticket_id, judgement=judgement, by=user
     )
-    store.add_note(known.conversation, notes.judged(known.ticket_id, judgement, commented=comment is not None))
+    store.add_note(
+        known.conversation, notes.judged(known.ticket_id, judgement, commented=comment is not None)
+    )
     return comment
 
 
@@ -216,20 +219,6 @@ def _search_of(known: ConversationTicket) -> int | None:
     """The last search of the conversation that suggested this ticket."""
     searches = known.conversation.tool_calls.filter(hits__contains=[{"ticket": known.ticket_id}])
     return searches.order_by("-id").values_list("search_log_id", flat=True).first()
-
-
-def _said_by(known: ConversationTicket) -> str:
-    """The click as a message, once the person has turned down everything the last search suggested."""
-    search = known.conversation.tool_calls.filter(outcome="found").order_by("-id").first()
-    suggested = {hit["ticket"] for hit in search.hits} if search else set()
-    different = known.conversation.known_tickets.filter(judgement=ConversationTicket.Judgement.DIFFERENT)
-    turned_down = set(different.values_list("ticket_id", flat=True))
-    if known.ticket_id not in suggested or suggested - turned_down:
-        return ""
-    if len(suggested) == 1:
-        return translate_now("No, #%(id)s is a different problem.") % {"id": known.ticket_id}
-    ids = ", ".join(f"#{pk}" for pk in sorted(suggested))
-    return translate_now("No, these are different problems: %(ids)s.") % {"ids": ids}
 
 
 def _suggested(conversation: Conversation, user: User, candidate: Ticket | int) -> Ticket:

@@ -31,7 +31,9 @@ QUEUE_LENGTH = 256
 def message(name: str, html: str) -> bytes:
     """One server-sent event. The format knows lines only, so every kind of line end is one."""
     lines = html.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return (f"event: {name}\n" + "".join(f"data: {line}\n" for line in lines) + "\n").encode("utf-8", "replace")
+    return (f"event: {name}\n" + "".join(f"data: {line}\n" for line in lines) + "\n").encode(
+        "utf-8", "replace"
+    )
 
 
 async def stream(request: HttpRequest, turn: Turn) -> AsyncIterator[bytes]:
@@ -145,10 +147,17 @@ class LivePage:
         if not self.text.strip():
             return b""
         said, self.text = escape(self.text.strip()), ""
-        return message("flow", f'<p class="live-text" dir="auto">{said}</p>') + message("live", self._fragment("live"))
+        return message("flow", f'<p class="live-text" dir="auto">{said}</p>') + message(
+            "live", self._fragment("live")
+        )
 
     def _tool_started(self, event: events.ToolStarted) -> bytes:
-        step = {"id": f"step-{self.turn.pk}-{len(self.steps)}", "label": event.label, "state": "running"}
+        step = {
+            "id": f"step-{self.turn.pk}-{len(self.steps)}",
+            "label": event.label,
+            "input": event.input,
+            "state": "running",
+        }
         self.steps[event.tool_use_id] = step
         return self._settle() + message("flow", self._fragment("step", step=step)) + message("state", "")
 

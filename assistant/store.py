@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from assistant import limits, notes
+from assistant import grounding, limits, notes
 from assistant.history import Block, History, Row, row_of, rows_of
 from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
 from assistant.refusals import Refused
@@ -69,7 +69,9 @@ def queue_waiting(conversation: Conversation) -> Turn:
 def add_note(conversation: Conversation, note: str, turn: Turn | None = None) -> Message:
     """Something the model reads together with the person's next message."""
     content = [{"type": "text", "text": note}]
-    return Message.objects.create(conversation=conversation, turn=turn, role=Message.Role.USER, content=content)
+    return Message.objects.create(
+        conversation=conversation, turn=turn, role=Message.Role.USER, content=content
+    )
 
 
 def close(turn: Turn, *, status: str, error: str = "", params: dict[str, Any] | None = None) -> Turn | None:
@@ -147,7 +149,9 @@ def _left_out(conversation: Conversation) -> int:
 def shorten(turn_id: int, first_sent_turn: int) -> History:
     """Leave out all turns before this one from now on, and what was thought until now."""
     turn = lock_turn(turn_id)
-    last = Message.objects.filter(conversation=turn.conversation).order_by("-id").values_list("id", flat=True)[0]
+    last = (
+        Message.objects.filter(conversation=turn.conversation).order_by("-id").values_list("id", flat=True)[0]
+    )
     conversation = turn.conversation
     conversation.first_sent_turn, conversation.thinking_from = first_sent_turn, last + 1
     conversation.save(update_fields=["first_sent_turn", "thinking_from"])
@@ -158,7 +162,9 @@ def shorten(turn_id: int, first_sent_turn: int) -> History:
 def drop_thinking(turn_id: int) -> History:
     """Send nothing that was thought until now: the API says that it does not belong to this history."""
     turn = lock_turn(turn_id)
-    last = Message.objects.filter(conversation=turn.conversation).order_by("-id").values_list("id", flat=True)[0]
+    last = (
+        Message.objects.filter(conversation=turn.conversation).order_by("-id").values_list("id", flat=True)[0]
+    )
     turn.conversation.thinking_from = last + 1
     turn.conversation.save(update_fields=["thinking_from"])
     return load_history(turn)
@@ -168,7 +174,9 @@ def drop_thinking(turn_id: int) -> History:
 
 
 @transaction.atomic
-def commit_step(turn_id: int, content: list[Block], calls: Sequence[Call]) -> tuple[list[Row], list[ToolCall]]:
+def commit_step(
+    turn_id: int, content: list[Block], calls: Sequence[Call]
+) -> tuple[list[Row], list[ToolCall]]:
     """The assistant's message, what its tools write, and their results: all or nothing.
 
     Raises `TurnClosed`, with nothing written, if the turn was stopped in the meantime.
@@ -277,6 +285,7 @@ def finish(turn_id: int, record: Record) -> tuple[Turn, Turn | None]:
     else:
         following = turn.conversation.turns.active().first()
     record.fill(turn)
+    grounding.count(turn)
     turn.save()
     Conversation.objects.filter(pk=turn.conversation_id).update(updated_at=timezone.now())
     return turn, following
@@ -292,7 +301,9 @@ def look(turn_id: int) -> tuple[Turn, Turn | None]:
 
 def close_abandoned_turns(conversation: Conversation | None = None) -> int:
     """Close running turns whose process died: no sign of life for a while. Returns how many were closed."""
-    running_turns = Turn.objects.filter(status=Turn.Status.RUNNING, heartbeat_at__lt=timezone.now() - ABANDONED_AFTER)
+    running_turns = Turn.objects.filter(
+        status=Turn.Status.RUNNING, heartbeat_at__lt=timezone.now() - ABANDONED_AFTER
+    )
     if conversation is not None:
         running_turns = running_turns.filter(conversation=conversation)
     return sum(_close_abandoned(pk) for pk in list(running_turns.values_list("pk", flat=True)))

@@ -109,6 +109,9 @@ def _tail(request: HttpRequest, conversation: Conversation, **more: Any) -> Http
     user, after = person(request), _after(request)
     newer = conversation.turns.filter(pk__gt=after).select_related("conversation")
     views = [load_turn(turn, user) for turn in newer]
+    last = conversation.turns.filter(pk=after).select_related("conversation").first()
+    if last and last.is_incomplete:  # it may no longer offer to try again
+        more["outdated"] = load_turn(last, user)
     context = {"conversation": conversation} | _tail_context(conversation, views, user, after) | more
     return render(request, "assistant/_tail.html", context)
 
@@ -135,14 +138,19 @@ def _back(conversation: Conversation) -> HttpResponseRedirect:
     return response
 
 
-def _refused(request: HttpRequest, refused: services.Refused, conversation: Conversation | None) -> HttpResponse:
+def _refused(
+    request: HttpRequest, refused: services.Refused, conversation: Conversation | None
+) -> HttpResponse:
     """The sentence, and everything that was typed still in the box."""
     status = 429 if refused.until else 422
     if request.headers.get("HX-Request"):
         return render(request, "assistant/_refused.html", {"sentence": refused.sentence}, status=status)
     user = person(request)
     views = load_transcript(conversation, user) if conversation else []
-    context = _frame(request, conversation) | {"refused": refused.sentence, "typed": request.POST.get("text", "")}
+    context = _frame(request, conversation) | {
+        "refused": refused.sentence,
+        "typed": request.POST.get("text", ""),
+    }
     if conversation:
         context |= _tail_context(conversation, views, user)
     return render(request, "assistant/chat.html", context, status=status)
@@ -188,7 +196,9 @@ def _start(request: HttpRequest) -> HttpResponse:
 def _conversation_with_first_message(user: User, text: str, client_key: str) -> Conversation:
     """One conversation per submit: the row of the person is locked, so that a double click finds the first one's."""
     User.objects.select_for_update(no_key=True).get(pk=user.pk)
-    known = Message.objects.filter(conversation__user=user, client_key=client_key).select_related("conversation")
+    known = Message.objects.filter(conversation__user=user, client_key=client_key).select_related(
+        "conversation"
+    )
     if message := known.first():
         return message.conversation
     conversation = services.start_conversation(user)
@@ -202,7 +212,9 @@ def judge(request: HttpRequest, conversation_id: int) -> HttpResponse:
     """One verdict about one or several candidates, and the conversation goes on with it."""
     conversation = owned(request, conversation_id)
     judgement = request.POST.get("judgement", "")
-    candidates = [int(sent) for sent in request.POST.getlist("candidate") if sent.isdecimal() and len(sent) < 19]
+    candidates = [
+        int(sent) for sent in request.POST.getlist("candidate") if sent.isdecimal() and len(sent) < 19
+    ]
     if judgement not in ConversationTicket.Judgement.values or not candidates:
         raise Http404
     try:
@@ -215,15 +227,18 @@ def judge(request: HttpRequest, conversation_id: int) -> HttpResponse:
 
 
 def _record(conversation: Conversation, user: User, candidates: list[int], judgement: str) -> None:
+    """The verdicts. "Not the same" is also an answer, once no likely candidate is left to be looked at."""
     for candidate in candidates:
-        services.record_verdict(conversation=conversation, user=user, candidate=candidate, judgement=judgement)
-    if judgement == "different" and _likely_ones_open(conversation):
+        services.record_verdict(
+            conversation=conversation, user=user, candidate=candidate, judgement=judgement
+        )
+    if judgement != "different" or _likely_ones_open(conversation):
         return
     services.post_message(
         conversation=conversation,
         user=user,
-        text=_verdict_in_words(conversation, candidates, judgement),
-        client_key=f"verdict-{judgement}-{'-'.join(map(str, candidates))}"[:MAX_CLIENT_KEY],
+        text=_not_these(conversation, candidates),
+        client_key=f"different-{'-'.join(map(str, candidates))}"[:MAX_CLIENT_KEY],
     )
 
 
@@ -234,17 +249,13 @@ def _likely_ones_open(conversation: Conversation) -> bool:
     return conversation.known_tickets.filter(ticket__in=likely, judgement="").exists()
 
 
-def _verdict_in_words(conversation: Conversation, candidates: Iterable[int], judgement: str) -> str:
+def _not_these(conversation: Conversation, candidates: Iterable[int]) -> str:
     """What the button means as a message, in the language in which the person has been writing."""
-    numbers = ", ".join(f"#{candidate}" for candidate in candidates)
     last = conversation.messages.filter(from_person=True).order_by("-pk").first()
     written_in = detect_language(last.text) if last else ""
     known = written_in in dict(settings.LANGUAGES)
     with translation.override(written_in if known else translation.get_language()):
-        if judgement == "same":
-            return _("Yes, that is my problem too: %(numbers)s.") % {"numbers": numbers}
-        if judgement == "related":
-            return _("Related, but not the same problem: %(numbers)s.") % {"numbers": numbers}
+        numbers = ", ".join(f"#{candidate}" for candidate in candidates)
         return _("No, that is a different problem, not %(numbers)s.") % {"numbers": numbers}
 
 
@@ -321,7 +332,9 @@ def rate(request: HttpRequest, conversation_id: int, turn_id: int) -> HttpRespon
 
 @login_required
 @require_GET
-async def stream(request: HttpRequest, conversation_id: int, turn_id: int) -> HttpResponse | StreamingHttpResponse:
+async def stream(
+    request: HttpRequest, conversation_id: int, turn_id: int
+) -> HttpResponse | StreamingHttpResponse:
     """Runs the turn and sends what happens, as server-sent events. Connecting again runs nothing twice."""
     turn = await run_db(owned_turn, request, conversation_id, turn_id)
     await _release_connection()

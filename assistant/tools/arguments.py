@@ -16,7 +16,9 @@ def checked(name: str, given: Any) -> dict[str, Any]:
     """The arguments of tool `name`, texts cleaned; `ToolError` names the first thing that is wrong."""
     schema = SCHEMAS.get(name)
     if schema is None:
-        raise ToolError(f"There is no tool of this name. The tools are: {', '.join(SCHEMAS)}.", "unknown_tool")
+        raise ToolError(
+            f"There is no tool of this name. The tools are: {', '.join(SCHEMAS)}.", "unknown_tool"
+        )
     if not isinstance(given, dict):
         raise ToolError("The arguments must be a JSON object.")
     _check_names(schema, given)

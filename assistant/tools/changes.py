@@ -16,7 +16,8 @@ REFERENCES: dict[str, type[Model]] = {"category": Category, "assignee": User}
 def recorded(events: Iterable[TicketEvent]) -> list[dict[str, Any]]:
     """The events of one change as `[{"field", "old", "new", "old_ref"}]`, for `ToolCall.changes`."""
     return [
-        {"field": event.field, "old": event.old, "new": event.new, "old_ref": event.old_ref} for event in events
+        {"field": event.field, "old": event.old, "new": event.new, "old_ref": event.old_ref}
+        for event in events
     ]
 
 

@@ -21,7 +21,9 @@ PRIORITIES = list(Ticket.Priority.values)
 ORDERS = ["newest", "oldest", "recently_updated", "most_urgent"]
 
 
-def _tool(name: str, description: str, required: list[str], /, **properties: dict[str, Any]) -> dict[str, Any]:
+def _tool(
+    name: str, description: str, required: list[str], /, **properties: dict[str, Any]
+) -> dict[str, Any]:
     return {
         "name": name,
         "description": description,
@@ -60,7 +62,9 @@ DEFINITIONS: list[dict[str, Any]] = [
         'describes a problem. Returns "outcome": "found" with tickets (band "likely" or "possible"), "nothing" when '
         'it has looked and found nothing, or "unavailable" with the reason when it could not look.',
         ["query"],
-        query=_text("The problem in the person's own words and language, with error codes and names of devices."),
+        query=_text(
+            "The problem in the person's own words and language, with error codes and names of devices."
+        ),
         limit=_number("How many tickets at most."),
         include_closed=_flag("Whether resolved and closed tickets are searched too. Default true."),
     ),
@@ -134,8 +138,18 @@ BOUNDS: dict[str, dict[str, tuple[int, int]]] = {
 LENGTHS: dict[str, dict[str, int]] = {
     "find_similar_tickets": {"query": MAX_TEXT},
     "create_ticket": {"title": 200, "description": MAX_TEXT, "category": 80},
-    "update_ticket": {"title": 200, "description": MAX_TEXT, "resolution": MAX_TEXT, "category": 80, "assignee": 150},
+    "update_ticket": {
+        "title": 200,
+        "description": MAX_TEXT,
+        "resolution": MAX_TEXT,
+        "category": 80,
+        "assignee": 150,
+    },
     "list_tickets": {"category": 80, "assignee": 150, "reporter": 150, "created_since": 40},
     "add_comment": {"body": MAX_TEXT},
 }
-MAY_BE_BLANK = {("create_ticket", "description"), ("update_ticket", "description"), ("update_ticket", "resolution")}
+MAY_BE_BLANK = {
+    ("create_ticket", "description"),
+    ("update_ticket", "description"),
+    ("update_ticket", "resolution"),
+}

@@ -61,7 +61,9 @@ def cut(text: str, limit: int, how_to_get_it: str) -> str:
     """`text`, or its first `limit` characters with a remark how much is missing and how to get it."""
     if len(text) <= limit:
         return text
-    return f"{text[:limit]} […cut: {len(text) - limit} of {len(text)} characters are missing; {how_to_get_it}]"
+    return (
+        f"{text[:limit]} […cut: {len(text) - limit} of {len(text)} characters are missing; {how_to_get_it}]"
+    )
 
 
 def addresses_in(*texts: str) -> set[str]:
@@ -71,7 +73,9 @@ def addresses_in(*texts: str) -> set[str]:
 
 
 def seen(ticket: Ticket, *more_texts: str) -> Seen:
-    return Seen(ticket.version, addresses_in(ticket.title, ticket.description, ticket.resolution, *more_texts))
+    return Seen(
+        ticket.version, addresses_in(ticket.title, ticket.description, ticket.resolution, *more_texts)
+    )
 
 
 def age_days(ticket: Ticket) -> int:

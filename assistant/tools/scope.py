@@ -74,7 +74,9 @@ class Scope:
             found = next((one for one in staff if one.get_full_name().casefold() == name.casefold()), None)
         if found is None:
             known = list(staff.order_by("username").values_list("username", flat=True)[: MOST_NAMES + 1])
-            raise ToolError(f"There is no member of staff with this name. User names: {_some(known)}.", "unknown_user")
+            raise ToolError(
+                f"There is no member of staff with this name. User names: {_some(known)}.", "unknown_user"
+            )
         return found
 
     def category(self, name: str) -> Category:

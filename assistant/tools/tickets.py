@@ -138,7 +138,9 @@ def get_ticket(scope: Scope, arguments: dict[str, Any], _search: SearchOutcome |
     comments = list(ticket.thread())
     start = arguments.get("from_character", 0)
     if start and start >= len(ticket.description):
-        raise ToolError(f"from_character is behind the end: the description has {len(ticket.description)} characters.")
+        raise ToolError(
+            f"from_character is behind the end: the description has {len(ticket.description)} characters."
+        )
     data = {"ticket": _whole(ticket, comments, start)}
     bodies = [comment.body for comment in comments]
     return Result(data, ticket=ticket, seen={ticket.pk: seen(ticket, *bodies)})
@@ -211,7 +213,9 @@ def list_tickets(scope: Scope, arguments: dict[str, Any], _search: SearchOutcome
     )
     data: dict[str, Any] = {"total": total, "shown": len(page), "tickets": [_row(ticket) for ticket in page]}
     if total > len(page):
-        data["more"] = f"{total - len(page)} more tickets are not shown; ask for a larger limit or a narrower filter."
+        data["more"] = (
+            f"{total - len(page)} more tickets are not shown; ask for a larger limit or a narrower filter."
+        )
     return Result(data, seen=_seen_rows(page))
 
 
@@ -261,7 +265,9 @@ def _moment(text: str) -> datetime:
     if day is not None:
         moment = datetime.combine(day, time.min)
     if moment is None:
-        raise ToolError("created_since must be a date or time in ISO 8601, such as 2026-03-31 or 2026-03-31T08:00.")
+        raise ToolError(
+            "created_since must be a date or time in ISO 8601, such as 2026-03-31 or 2026-03-31T08:00."
+        )
     return moment if timezone.is_aware(moment) else timezone.make_aware(moment)
 
 

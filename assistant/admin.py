@@ -1,0 +1,55 @@
+"""Turns as they were: for reading, never for editing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from assistant.models import ToolCall, Turn
+
+
+class ReadOnly:
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class ToolCallInline(ReadOnly, admin.TabularInline[ToolCall, Turn]):
+    model = ToolCall
+    fields = ("name", "input", "is_error", "error", "outcome", "ticket", "duration_ms", "result")
+    readonly_fields = fields
+    raw_id_fields = ("ticket",)
+    extra = 0
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ToolCall]:
+        return super().get_queryset(request).select_related("ticket")
+
+
+@admin.register(Turn)
+class TurnAdmin(ReadOnly, admin.ModelAdmin[Turn]):
+    """Filterable by how turns ended. Its conversations belong to their owners: only the turns' records show."""
+
+    list_display = (
+        "id", "created_at", "person", "status", "error", "stop_reason", "first_token_ms", "total_ms",
+        "tokens_in", "tokens_out", "sources_found", "sources_used", "links_removed", "helpful",
+    )  # fmt: skip
+    list_filter = ("status", "error", "stop_reason", "model", "helpful", "created_at")
+    search_fields = ("question", "answer", "conversation__user__username")
+    date_hierarchy = "created_at"
+    ordering = ("-id",)
+    list_select_related = ("conversation__user",)
+    show_full_result_count = False
+    inlines = (ToolCallInline,)
+
+    @admin.display(description=_("person"), ordering="conversation__user__username")
+    def person(self, turn: Turn) -> str:
+        return turn.conversation.user.get_username()
