@@ -124,10 +124,10 @@ def prepare_database() -> None:
 
 
 def announce(address: Address) -> None:
-    from tickets.management.commands.seed_demo import PASSWORD, USERNAME
+    from tickets.demo import LOGIN, PASSWORD
 
     say(f"Open {address.url}/")
-    say(f"Log in as {USERNAME} / {PASSWORD}")
+    say(f"Log in as {LOGIN} / {PASSWORD}")
 
 
 def _rehearsal_port() -> int:

@@ -6,13 +6,20 @@ import time
 from datetime import timedelta
 from typing import Any
 
+import structlog
 from django.apps import apps
 from django.conf import settings
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.db.models.functions import Now
+
+from helpdesk.postgres import EmbeddedPostgresError
+from helpdesk.startup import unreachable_sentence
+
+log = structlog.get_logger("helpdesk.health")
 
 # The worker writes its heartbeat with every poll; three missed ones and some time to work count as silence.
 HEARTBEAT_GRACE_SECONDS = 60
+WANTED = (("tickets", "ticket"), ("retrieval", "workerstate"))
 
 
 def report() -> dict[str, Any]:
@@ -35,7 +42,8 @@ def database_state() -> dict[str, Any]:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
-    except Exception:  # whatever keeps the database away, the answer to the monitor is the same
+    except (DatabaseError, EmbeddedPostgresError) as error:
+        log.error("database unreachable", reason=unreachable_sentence(error))
         return {"ok": False, "reason": _reason("database", "The database cannot be reached.")}
     missing = _missing_tables()
     if missing:
@@ -74,16 +82,11 @@ def index_state() -> dict[str, Any]:
 
 
 def _missing_tables() -> bool:
-    wanted = {
-        f"{app}_{model}"
-        for app, model in (("tickets", "ticket"), ("retrieval", "workerstate"))
-        if apps.is_installed(app)
-    }
+    tables = [f"{app}_{model}" for app, model in WANTED if apps.is_installed(app)]
+    statement = "SELECT count(*) FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NOT NULL"
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM unnest(%s) AS name WHERE to_regclass(name) IS NOT NULL", [list(wanted)]
-        )
-        return cursor.fetchone()[0] < len(wanted)
+        cursor.execute(statement, [tables])
+        return bool(cursor.fetchone()[0] < len(tables))
 
 
 def _heartbeat_seconds() -> float:

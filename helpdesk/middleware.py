@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import structlog
-from asgiref.sync import iscoroutinefunction
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
-from django.shortcuts import render
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.template.loader import render_to_string
 from django.utils.decorators import sync_and_async_middleware
-from django.utils.deprecation import MiddlewareMixin
 from django.utils.translation import gettext as _
 
-from helpdesk.startup import is_connection_failure
+from helpdesk.startup import is_connection_failure, unreachable_sentence
+from tickets.api.problems import problem_response
 
 log = structlog.get_logger("helpdesk.request")
 
@@ -54,21 +54,44 @@ def _end(request: HttpRequest, response: HttpResponseBase, started: float) -> Ht
     return response
 
 
-class DatabaseUnavailableMiddleware(MiddlewareMixin):
-    """503 instead of 500 while the database is away: the pages come back without a restart."""
+class DatabaseUnavailableMiddleware:
+    """503 instead of 500 while the database is away. Stands outside the session, whose cookie it keeps."""
+
+    async_capable = True
+    sync_capable = True
+
+    def __init__(self, get_response: View) -> None:
+        self.get_response = get_response
+        if iscoroutinefunction(get_response):
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> Any:
+        if iscoroutinefunction(self):
+            return self._answer_async(request)
+        return _keep_cookies(self.get_response(request))
+
+    async def _answer_async(self, request: HttpRequest) -> HttpResponseBase:
+        return _keep_cookies(await self.get_response(request))
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        if not is_connection_failure(exception):
-            return None
-        return unavailable(request)
+        return unavailable(request, exception) if is_connection_failure(exception) else None
 
 
-def unavailable(request: HttpRequest) -> HttpResponse:
-    log.error("database unreachable", path=request.path)
-    headers = {"Retry-After": "30"}
-    if request.path.startswith("/api/") or "text/html" not in request.headers.get("Accept", ""):
-        sentence = _("The database cannot be reached at the moment. Please try again in a minute.")
-        return JsonResponse({"detail": sentence}, status=503, headers=headers)
-    response = render(request, "helpdesk/503.html", status=503)
-    response["Retry-After"] = headers["Retry-After"]
+def _keep_cookies(response: HttpResponseBase) -> HttpResponseBase:
+    """A session that could not be read counts as empty for Django, which would then log the person out."""
+    if response.status_code == 503:
+        response.cookies.clear()
     return response
+
+
+def unavailable(request: HttpRequest, error: BaseException) -> HttpResponse:
+    log.error("database unreachable", path=request.path, reason=unreachable_sentence(error))
+    headers = {"Retry-After": "30"}
+    sentence = _("The database cannot be reached at the moment. Please try again in a minute.")
+    if is_api(request) or "text/html" not in request.headers.get("Accept", ""):
+        return problem_response(request, "unavailable", 503, sentence, **headers)
+    return HttpResponse(render_to_string("helpdesk/503.html"), status=503, headers=headers)
+
+
+def is_api(request: HttpRequest) -> bool:
+    return request.path.startswith("/api/")

@@ -42,6 +42,8 @@ def is_connection_failure(error: BaseException) -> bool:
 
 def unreachable_sentence(error: BaseException) -> str:
     """Names the setting, the address without its password, and the fix."""
+    if isinstance(error, EmbeddedPostgresError):
+        return str(error)
     database = settings.DATABASES["default"]
     host, port = database.get("HOST") or "localhost", database.get("PORT") or 5432
     return (

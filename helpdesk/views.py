@@ -5,12 +5,14 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 from django.views.defaults import server_error as plain_server_error
 
 from helpdesk import health
-from helpdesk.middleware import unavailable
+from helpdesk.middleware import is_api, unavailable
 from helpdesk.startup import is_connection_failure
+from tickets.api.problems import problem_response
 
 
 @require_GET
@@ -37,5 +39,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """Errors outside a view, in a middleware for example, where `process_exception` is not asked."""
     error = sys.exc_info()[1]
     if error is not None and is_connection_failure(error):
-        return unavailable(request)
+        return unavailable(request, error)
+    if is_api(request):
+        sentence = _("Something went wrong on our side. It has been logged.")
+        return problem_response(request, "error", 500, sentence)
     return plain_server_error(request)

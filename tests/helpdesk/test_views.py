@@ -1,0 +1,102 @@
+"""The addresses of the site itself."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from retrieval.models import IndexState, WorkerState
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_front_page_is_the_chat(client: Client) -> None:
+    response = client.get("/")
+    assert (response.status_code, response["Location"]) == (302, "/chat/")
+
+
+def test_the_short_address_of_a_ticket(client: Client) -> None:
+    response = client.get("/tickets/7/")
+    assert (response.status_code, response["Location"]) == (302, "/admin/tickets/ticket/7/change/")
+
+
+def test_pages_carry_a_strict_policy(client: Client) -> None:
+    policy = client.get("/login/")["Content-Security-Policy"]
+    assert "unsafe" not in policy
+    assert "connect-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+
+
+def test_every_answer_has_a_request_id(client: Client) -> None:
+    first, second = client.get("/healthz"), client.get("/healthz")
+    assert len(first["X-Request-ID"]) == 12
+    assert first["X-Request-ID"] != second["X-Request-ID"]
+
+
+def test_the_admin_works_under_the_policy(admin_client: Client) -> None:
+    assert admin_client.get("/admin/").status_code == 200
+
+
+# --- /healthz ---
+
+
+def report(client: Client, address: str = "/healthz") -> tuple[int, dict[str, object], list[str]]:
+    response = client.get(address)
+    body = response.json()
+    return response.status_code, body, [reason["code"] for reason in body["reasons"]]
+
+
+def a_worker(**fields: object) -> None:
+    WorkerState.objects.create(name="worker-1", heartbeat_at=timezone.now(), **fields)
+
+
+def test_healthy(client: Client) -> None:
+    a_worker()
+    IndexState.objects.create(model="local:512", total=60, indexed=59, failed=1, counted_at=timezone.now())
+    status, body, codes = report(client)
+    assert (status, codes) == (200, [])
+    assert body["search"] == {
+        "provider": "local",
+        "model": "local:512",
+        "indexed": 59,
+        "total": 60,
+        "failed": 1,
+    }
+    assert body["worker"] == {"alive": 1}
+
+
+def test_no_worker(client: Client) -> None:
+    assert report(client)[::2] == (503, ["worker"])
+
+
+def test_a_silent_worker(client: Client) -> None:
+    a_worker()
+    WorkerState.objects.update(heartbeat_at=timezone.now() - timedelta(seconds=120))
+    assert report(client)[::2] == (503, ["worker"])
+
+
+def test_a_stopped_worker(client: Client) -> None:
+    a_worker(activity=WorkerState.Activity.STOPPED)
+    assert report(client)[::2] == (503, ["worker"])
+
+
+def test_a_pausing_worker_says_why(client: Client) -> None:
+    a_worker(activity=WorkerState.Activity.PAUSED, reason="The provider refuses the key.")
+    status, body, codes = report(client)
+    assert (status, codes) == (503, ["worker_paused"])
+    assert "The provider refuses the key." in str(body["reasons"])
+
+
+def test_without_search_no_worker_is_missed(client: Client, settings: Settings) -> None:
+    settings.EMBEDDING_PROVIDER = "off"
+    assert report(client)[::2] == (200, [])
+
+
+def test_the_web_part_alone(client: Client) -> None:
+    assert report(client, "/healthz?part=web")[::2] == (200, [])
+
+
+def test_health_is_read_only(client: Client) -> None:
+    assert client.post("/healthz").status_code == 405
