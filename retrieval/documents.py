@@ -25,13 +25,15 @@ def document(title: str, description: str) -> str:
     return f"{title}\n{description}"
 
 
-def embeddable(title: str, description: str, window_bytes: int) -> Document:
-    """The text to embed, shortened to the model's window. This is the place to weigh the title of a long
-    text.
+def embeddable(title: str, description: str, window_bytes: int, total_chars: int | None = None) -> Document:
+    """The text to embed, shortened to the model's window. Here a long text's title could be given more
+    weight.
+
+    `total_chars` is the length of the whole text where only its beginning was read.
     """
     full = document(title, description)
     text = shorten(full, window_bytes)
-    return Document(clean_text(text), len(text), len(full))
+    return Document(clean_text(text), len(text), len(full) if total_chars is None else total_chars)
 
 
 def shorten(text: str, window_bytes: int) -> str:

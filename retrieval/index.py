@@ -96,7 +96,7 @@ def _empty(states: dict[str, IndexState], wanted: str) -> Unavailable:
     if others:
         return Unavailable(
             _(
-                "The tickets are indexed by another model ({others}) whose queries cannot be embedded any more; "
+                "The tickets are indexed by another model ({others}) whose queries cannot be embedded here; "
                 "the worker has to index them by {wanted} first."
             ).format(others=", ".join(others), wanted=wanted),
             "other_model",

@@ -34,6 +34,9 @@ class Wire:
         client = httpx.Client(headers=headers, timeout=timeout, follow_redirects=False)
         return cls(client, url, key_setting, url_setting)
 
+    def __del__(self) -> None:
+        self.client.close()
+
     def post(self, body: Mapping[str, Any]) -> Any:
         """The decoded JSON of a 200; raises EmbeddingError for everything else."""
         try:

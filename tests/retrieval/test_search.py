@@ -1,6 +1,5 @@
 """Search on the real database with the real local model."""
 
-import numpy as np
 import pytest
 
 from retrieval.embedders import get_embedder, model_key
