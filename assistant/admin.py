@@ -23,7 +23,7 @@ class ReadOnly:
         return False
 
 
-class ToolCallInline(ReadOnly, admin.TabularInline[ToolCall, Turn]):
+class ToolCallInline(ReadOnly, admin.TabularInline):
     model = ToolCall
     fields = ("name", "input", "is_error", "error", "outcome", "ticket", "duration_ms", "result")
     readonly_fields = fields
@@ -35,7 +35,7 @@ class ToolCallInline(ReadOnly, admin.TabularInline[ToolCall, Turn]):
 
 
 @admin.register(Turn)
-class TurnAdmin(ReadOnly, admin.ModelAdmin[Turn]):
+class TurnAdmin(ReadOnly, admin.ModelAdmin):
     """Filterable by how turns ended. Its conversations belong to their owners: only the turns' records show."""
 
     list_display = (
