@@ -79,20 +79,34 @@ async def play(
 ) -> AsyncIterator[Event]:
     """The events of `reply` at the given pace, from message_start to message_stop."""
     usage = _usage(reply, request)
+    ticks = _Ticks(pace)
     yield _message_start(request, usage)
     yield {"type": "ping"}
-    await asyncio.sleep(pace.first)
     answer: list[JsonObject] = []
     for index, block in enumerate(reply.blocks):
         finished = _finished_block(block, request, ledger, answer)
         for event in _block_events(index, block, finished):
-            if event["type"] == "content_block_delta" and pace.token:
-                await asyncio.sleep(pace.token)
+            if event["type"] == "content_block_delta":
+                await ticks.next()
             yield event
         answer.append(finished)
     ledger.remember(answer, paused=reply.ending() == "pause_turn")
     yield {"type": "message_delta", "delta": _ending(reply), "usage": usage}
     yield {"type": "message_stop"}
+
+
+class _Ticks:
+    """The moments at which tokens are due. Being late once does not delay the rest."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._due = asyncio.get_running_loop().time() + pace.first
+
+    async def next(self) -> None:
+        wait = self._due - asyncio.get_running_loop().time()
+        if wait > 0:
+            await asyncio.sleep(wait)
+        self._due += self._pace.token
 
 
 def collect(events: list[Event]) -> JsonObject:

@@ -78,6 +78,10 @@ class MessagesRequest:
     input_tokens: int
 
     @property
+    def max_tokens(self) -> int:
+        return cast(int, self.body["max_tokens"])
+
+    @property
     def messages(self) -> list[JsonObject]:
         return messages_of(self.body)
 

@@ -1,14 +1,10 @@
-"""The rehearsal model as an application and as a process."""
+"""The rehearsal model as a model of the local Messages API."""
 
 from __future__ import annotations
 
-import signal
-import sys
 from collections.abc import AsyncIterator
-from types import FrameType
 
-import uvicorn
-
+from assistant.messages_api.models import MODELS, ModelSpec
 from assistant.messages_api.replies import Event, Pace, Reply, Text, play, tokens
 from assistant.messages_api.server import MessagesApi
 from assistant.messages_api.signatures import Ledger
@@ -16,50 +12,30 @@ from assistant.messages_api.validation import MessagesRequest
 from assistant.rehearsal.rules import respond
 
 DEFAULT_DELAY = 0.015  # seconds a token: lively, and slow enough to be seen
-THINKING_TOKENS = 20  # the pause before the first token, in tokens
+PAUSE = 20  # tokens' time before the first token
 
 
 class RehearsalModel:
     """Answers by the rules, at a pace of `delay` seconds a token."""
 
     def __init__(self, delay: float = DEFAULT_DELAY) -> None:
-        self.pace = Pace(first=delay * THINKING_TOKENS, token=delay)
+        self.pace = Pace(first=delay * PAUSE, token=delay)
 
     async def __call__(self, request: MessagesRequest, ledger: Ledger) -> AsyncIterator[Event]:
-        reply = _within(respond(request.body), int(str(request.body["max_tokens"])))
+        reply = within(respond(request.body), request.max_tokens)
         async for event in play(reply, request, ledger, self.pace):
             yield event
 
 
-def application(delay: float = DEFAULT_DELAY) -> MessagesApi:
-    """The ASGI application that `manage.py rehearsal_model` serves."""
-    return MessagesApi(RehearsalModel(delay))
+def application(delay: float = DEFAULT_DELAY, model_name: str = "") -> MessagesApi:
+    """The application that `manage.py rehearsal_model` serves; it also answers to `model_name`."""
+    models = dict(MODELS)
+    if model_name:
+        models.setdefault(model_name, ModelSpec(model_name))
+    return MessagesApi(RehearsalModel(delay), models=models)
 
 
-def serve(host: str, port: int, delay: float) -> None:
-    """Serve until SIGINT or SIGTERM, then end the process with status 0."""
-    # uvicorn stops on either signal and then raises it once more for the handler that was there before.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _leave)
-    config = uvicorn.Config(
-        application(delay),
-        host=host,
-        port=port,
-        interface="asgi3",
-        ws="none",
-        lifespan="off",
-        access_log=False,
-        log_config=None,
-        timeout_graceful_shutdown=1,
-    )
-    uvicorn.Server(config).run()
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    sys.exit(0)
-
-
-def _within(reply: Reply, limit: int) -> Reply:
+def within(reply: Reply, limit: int) -> Reply:
     """The reply, its text cut where the output limit of the request is reached."""
     if len(reply.blocks) != 1 or not isinstance(reply.blocks[0], Text):
         return reply

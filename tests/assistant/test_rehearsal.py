@@ -462,15 +462,14 @@ def test_process_answers_the_sdk_and_stops_on_a_signal(
 ) -> None:
     running, address = process
     client = Anthropic(base_url=address, api_key="rehearsal", max_retries=0)
+    tools: Any = DEFINITIONS
+    messages: Any = [{"role": "user", "content": PRINTER}]
     with client.messages.stream(
-        model="claude-sonnet-5-5",
-        max_tokens=500,
-        tools=DEFINITIONS,
-        messages=[{"role": "user", "content": PRINTER}],
+        model="claude-sonnet-5-5", max_tokens=500, tools=tools, messages=messages
     ) as stream:
         message = stream.get_final_message()
     assert message.stop_reason == "tool_use"
-    assert message.content[-1].input == {"query": PRINTER}
+    assert message.content[-1].to_dict()["input"] == {"query": PRINTER}
     assert message.usage.output_tokens > 0
     running.send_signal(number)
     assert running.wait(timeout=10) == 0

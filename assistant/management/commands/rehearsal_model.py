@@ -8,7 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from assistant.rehearsal.model import DEFAULT_DELAY, serve
+from assistant.messages_api.serving import serve
+from assistant.rehearsal.model import DEFAULT_DELAY, application
 
 
 class Command(BaseCommand):
@@ -33,7 +34,7 @@ class Command(BaseCommand):
         _check_free(host, port)
         self.stdout.write(f"The rehearsal model (not Claude) listens on http://{host}:{port}")
         self.stdout.flush()
-        serve(host, port, delay)
+        serve(application(delay, settings.ASSISTANT_MODEL), host, port)
 
 
 def _check_free(host: str, port: int) -> None:
