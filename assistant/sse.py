@@ -60,7 +60,8 @@ async def _with_pauses(turn_id: int) -> AsyncIterator[list[events.Event]]:
             batch = await _next_batch(queue)
             yield [event for event in batch if event is not None]
             if None in batch:
-                return await task
+                await task
+                return
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
