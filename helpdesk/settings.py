@@ -14,12 +14,11 @@ from helpdesk.configuration import ConfigurationError
 from helpdesk.logs import logging_config
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-VAR_DIR = BASE_DIR / "var"
-
 env = environ.Env()
-ENV_FILE = env.str("ENV_FILE", default=str(BASE_DIR / ".env"))
-if ENV_FILE and Path(ENV_FILE).is_file():
-    env.read_env(ENV_FILE)
+read.add_env_file(env, BASE_DIR / ".env")
+
+# What the product writes on this machine: the embedded database, collected static files, a generated key.
+VAR_DIR = Path(read.text(env, "VAR_DIR", str(BASE_DIR / "var"))).absolute()
 
 # --- the assistant ------------------------------------------------------------------------------------------
 
@@ -68,7 +67,7 @@ def _secret_key() -> str:
 def _generated_secret_key(path: Path) -> str:
     """The key that this checkout made for itself, so that logins survive a restart."""
     if not path.exists():
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         own = path.with_name(f"{path.name}.{os.getpid()}")
         own.touch(mode=0o600)
         own.write_text(get_random_secret_key())
@@ -96,7 +95,12 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.staticfiles",
     "csp",
+    "rest_framework",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     "tickets",
+    "tickets.api",
     "retrieval",
     "assistant",
     "helpdesk",
@@ -107,6 +111,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "helpdesk.static.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
+    "helpdesk.middleware.DatabaseUnavailableMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -114,7 +119,6 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "helpdesk.middleware.DatabaseUnavailableMiddleware",
 ]
 
 ROOT_URLCONF = "helpdesk.urls"
@@ -209,6 +213,50 @@ LOGGING_CONFIG = "helpdesk.logs.configure"
 LOGGING = logging_config(
     as_json=not DEBUG, level=read.choice(env, "LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 )
+
+# --- the API ------------------------------------------------------------------------------------------------
+
+API_REQUESTS_PER_MINUTE = read.integer(env, "API_REQUESTS_PER_MINUTE", 600, minimum=0)
+API_MAX_BODY_BYTES = read.integer(env, "API_MAX_BODY_BYTES", 5_000_000, minimum=1_000)
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "tickets.api.authentication.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["tickets.api.permissions.TicketRights"],
+    "DEFAULT_THROTTLE_CLASSES": ["tickets.api.throttling.RateThrottle"],
+    "DEFAULT_PARSER_CLASSES": ["tickets.api.parsers.JSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_METADATA_CLASS": None,
+    "EXCEPTION_HANDLER": "tickets.api.problems.exception_handler",
+    "URL_FORMAT_OVERRIDE": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Helpdesk",
+    "DESCRIPTION": (
+        "Tickets, their comments and their history, and the search by meaning.\n\n"
+        "Send a token as `Authorization: Bearer hd_…`. Errors are problem documents (RFC 9457) in the"
+        " language of `Accept-Language`. Lists come in pages: follow `next` until it is null."
+    ),
+    "VERSION": "1.0.0",
+    "OAS_VERSION": "3.1.0",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "validatorUrl": None},
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "ENUM_NAME_OVERRIDES": {
+        "StatusEnum": "tickets.models.Ticket.Status",
+        "PriorityEnum": "tickets.models.Ticket.Priority",
+        "SourceEnum": "tickets.models.Ticket.Source",
+        "DuplicateCheckEnum": "tickets.models.Ticket.DuplicateCheck",
+        "ViaEnum": "tickets.models.Via",
+        "EventKindEnum": "tickets.models.TicketEvent.Kind",
+    },
+}
 
 # --- embeddings and search ----------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", views.healthz, name="healthz"),
     path("tickets/<int:ticket_id>/", views.ticket_redirect, name="ticket"),
     path("admin/", admin.site.urls),
+    path("api/v1/", include("helpdesk.api_urls")),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("i18n/", include("django.conf.urls.i18n")),
