@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -22,7 +23,7 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from .forms import MergeForm, TicketForm
+from .forms import MergeForm, PersonChoiceField, TicketForm
 from .history import describe
 from .models import Category, Ticket, TicketEvent, Via, readable
 from .paginator import BoundedPaginator
@@ -30,6 +31,10 @@ from .permissions import may_comment
 from .querysets import TicketQuerySet
 from .services import create_ticket
 from .text import is_blank
+
+admin.site.site_header = admin.site.site_title = _("Helpdesk")
+admin.site.index_title = _("Overview")
+admin.site.enable_nav_sidebar = False  # the list of tickets needs the width
 
 HISTORY_LINES = 30  # on the ticket's page; the rest stands on the history page
 Choices = list[tuple[str, Any]]
@@ -90,17 +95,7 @@ class TicketChangeList(ChangeList):
 @admin.register(Ticket)
 class TicketAdmin(admin.ModelAdmin):
     form = TicketForm
-    list_display = (
-        "number",
-        "summary",
-        "state",
-        "importance",
-        "category",
-        "person",
-        "owner",
-        "age",
-        "activity",
-    )
+    list_display = ("number", "summary", "state", "owner", "age", "activity", "category", "person")
     list_display_links = ("number", "summary")
     list_filter = (QuickViewFilter, "status", "priority", AssigneeFilter, "category", "created_at")
     list_select_related = ("category", "reporter", "assignee")
@@ -111,7 +106,7 @@ class TicketAdmin(admin.ModelAdmin):
     paginator = BoundedPaginator
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
-    autocomplete_fields = ("reporter", "assignee", "category")
+    autocomplete_fields = ("reporter",)
     save_on_top = False
 
     class Media:
@@ -124,6 +119,9 @@ class TicketAdmin(admin.ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Ticket]:
         return Ticket.objects.visible_to(request.user)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        return super().changelist_view(request, {"title": _t("Tickets")} | (extra_context or {}))
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
         return (queryset.search(search_term) if search_term.strip() else queryset), False
@@ -141,11 +139,11 @@ class TicketAdmin(admin.ModelAdmin):
 
     @admin.display(description=_("status"))
     def state(self, ticket: Ticket) -> SafeString:
-        return badge("status", ticket.status, ticket.get_status_display())
-
-    @admin.display(description=_("priority"))
-    def importance(self, ticket: Ticket) -> SafeString:
-        return badge("priority", ticket.priority, ticket.get_priority_display())
+        """With the priority where it is out of the ordinary, so that it stands out."""
+        status = badge("status", ticket.status, ticket.get_status_display())
+        if ticket.priority == Ticket.Priority.NORMAL:
+            return status
+        return format_html("{} {}", status, badge("priority", ticket.priority, ticket.get_priority_display()))
 
     @admin.display(description=_("reporter"))
     def person(self, ticket: Ticket) -> str:
@@ -166,17 +164,30 @@ class TicketAdmin(admin.ModelAdmin):
     # -- the ticket ----------------------------------------------------------------------------------------
 
     def get_fieldsets(self, request: HttpRequest, obj: Ticket | None = None) -> Any:
-        basics: list[Any] = ["title", "description", ("priority", "category")]
+        problem = {"fields": ["title", "description", ("reporter", "category")]}
         if obj is None:
-            return [(None, {"fields": [*basics, ("reporter", "assignee")]})]
-        handling: list[Any] = [("status", "assignee"), "resolution"]
+            return [(None, problem), (_("Handling"), {"fields": [("priority", "assignee")]})]
         return [
-            (None, {"fields": [*basics, "reporter"]}),
-            (_("Handling"), {"fields": handling}),
+            (None, problem),
+            (_("Handling"), {"fields": [("status", "priority", "assignee"), "resolution"]}),
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Ticket | None = None) -> tuple[str, ...]:
         return ("status",) if obj is not None and obj.duplicate_of_id is not None else ()
+
+    def formfield_for_foreignkey(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        """People by name, and without the buttons that would change a person or a category from here."""
+        if db_field.name in ("reporter", "assignee"):
+            kwargs["form_class"] = PersonChoiceField
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if isinstance(getattr(field, "widget", None), RelatedFieldWidgetWrapper):
+            field.widget = field.widget.widget
+        if db_field.name == "resolution":
+            field.widget.attrs["rows"] = 4
+        return field
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"reporter": request.user.pk, **super().get_changeform_initial_data(request)}
@@ -219,7 +230,7 @@ class TicketAdmin(admin.ModelAdmin):
         form_url: str = "", obj: Ticket | None = None,
     ) -> HttpResponse:  # fmt: skip
         if obj is not None:
-            context |= self._ticket_context(request, obj)
+            context |= {"show_save_and_add_another": False} | self._ticket_context(request, obj)
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def _ticket_context(self, request: HttpRequest, ticket: Ticket) -> dict[str, Any]:

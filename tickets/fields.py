@@ -11,12 +11,12 @@ from django.utils.translation import gettext_lazy as _
 
 from .text import clean_text, clean_title, is_blank
 
+BLANK = _("Please write something that can be read: this is empty or only white space.")
+
 
 def refuse_blank(text: str) -> None:
     if is_blank(text):
-        raise ValidationError(
-            _("Please write something that can be read: this is only white space."), "blank"
-        )
+        raise ValidationError(BLANK, "blank")
 
 
 class CleanTextFormField(forms.CharField):
@@ -27,6 +27,8 @@ class CleanTextFormField(forms.CharField):
 
 
 class CleanTextField(models.TextField):
+    default_error_messages = {"blank": BLANK}
+
     def to_python(self, value: Any) -> Any:
         value = super().to_python(value)
         return clean_text(value) if isinstance(value, str) else value
@@ -37,6 +39,8 @@ class CleanTextField(models.TextField):
 
 class TitleField(models.CharField):
     """A single line of text."""
+
+    default_error_messages = {"blank": BLANK}
 
     def to_python(self, value: Any) -> Any:
         value = super().to_python(value)

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from .fields import CleanTextFormField
 from .history import describe, value_label
-from .models import Ticket, TicketEvent
+from .models import Ticket, TicketEvent, readable
 
 
 class TicketForm(forms.ModelForm):
@@ -85,6 +85,11 @@ class TicketForm(forms.ModelForm):
 
 def stored_value(ticket: Ticket, name: str) -> Any:
     return getattr(ticket, Ticket._meta.get_field(name).attname)  # type: ignore[union-attr]
+
+
+class PersonChoiceField(forms.ModelChoiceField):
+    def label_from_instance(self, obj: Any) -> str:
+        return readable(obj)
 
 
 class MergeForm(forms.Form):

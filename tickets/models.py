@@ -11,7 +11,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator
-from django.db import models, transaction
+from django.db import connection, models, transaction
 from django.db.models import F, Func, Q
 from django.db.models.functions import Lower
 from django.utils.translation import gettext as _t
@@ -21,6 +21,7 @@ from . import clock
 from .fields import CleanTextField, TitleField, UnselectedSearchVectorField, refuse_blank
 from .querysets import UNRESOLVED, AppendOnlyQuerySet, TicketQuerySet
 
+MERGE_LOCK = 7_316_201  # any number that no other advisory lock of this database uses
 MAX_TEXT = 1_000_000  # characters; far above any pasted log, far below what would hurt the database
 
 
@@ -348,16 +349,21 @@ class Ticket(models.Model):
         return end
 
     def _lock_for_merge(self, target: Ticket) -> tuple[Ticket, Ticket]:
-        """This ticket and the end of the target's chain, both locked in the order of their ids, so that
-        concurrent merges wait for each other instead of deadlocking or closing a cycle."""
-        while True:
+        """This ticket and the end of the target's chain, checked and locked.
+
+        One merge at a time: with row locks alone, merges around a ring could wait for each other or close it.
+        The rows are locked in the order of their ids.
+        """
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [MERGE_LOCK])
+        try:
             end = target.chain_end()
             locked = Ticket.objects.select_for_update(no_key=True).order_by("pk").in_bulk([self.pk, end.pk])
-            if self.pk not in locked or end.pk not in locked:
-                raise ValidationError(_t("This ticket has been deleted in the meantime."))
-            self._refuse_impossible_merge(locked[self.pk], target, end)
-            if locked[end.pk].duplicate_of_id is None:
-                return locked[self.pk], locked[end.pk]
+            duplicate, end = locked[self.pk], locked[end.pk]
+        except (Ticket.DoesNotExist, KeyError):
+            raise ValidationError(_t("One of the tickets has been deleted in the meantime.")) from None
+        self._refuse_impossible_merge(duplicate, target, end)
+        return duplicate, end
 
     @staticmethod
     def _refuse_impossible_merge(duplicate: Ticket, target: Ticket, end: Ticket) -> None:
@@ -391,7 +397,9 @@ class Ticket(models.Model):
                SELECT id FROM up WHERE duplicate_of_id IS NULL""",
             [self.pk],
         )
-        return end[0].pk
+        for ticket in end:
+            return ticket.pk
+        raise Ticket.DoesNotExist
 
     def whole_chain(self) -> TicketQuerySet:
         """All tickets for the same problem as this one: the end of the chain and all its duplicates."""

@@ -58,8 +58,10 @@ def _person(*, username: str, first_name: str, last_name: str, is_staff: bool, g
 
 def _create_tickets(people: dict[str, User]) -> int:
     entries = json.loads((DATA / "tickets.json").read_text(encoding="utf-8"))
+    for place, entry in enumerate(entries):
+        entry["age"] = timedelta(days=entry["days_ago"], minutes=30 + 37 * place % 420)
     # Oldest first, so that the numbers grow with time as in life.
-    entries.sort(key=lambda entry: -entry["days_ago"])
+    entries.sort(key=lambda entry: entry["age"], reverse=True)
     names = sorted({entry["category"] for entry in entries})
     categories = {name: Category.objects.get_or_create(name=name)[0] for name in names}
     by_key: dict[str, Ticket] = {}
@@ -78,7 +80,7 @@ class _Story:
         self.entry = entry
         self.people = people
         self.category = categories[entry["category"]]
-        self.moment = clock.now() - timedelta(days=entry["days_ago"], minutes=30 + 37 * place % 420)
+        self.moment = clock.now() - entry["age"]
         self.step = min(timedelta(minutes=25 + 13 * place % 240), (clock.now() - self.moment) / 12)
 
     def tell(self, others: dict[str, Ticket]) -> Ticket:
