@@ -14,6 +14,7 @@ from assistant.messages_api.fields import (
     mapping,
     matching,
     one_of,
+    optional,
     record,
     string,
     tagged,
@@ -25,7 +26,11 @@ from assistant.messages_api.tools import cache_control
 MAX_MESSAGES = 100_000  # docs: api/messages
 
 _ID = matching(r"^[a-zA-Z0-9_-]+$")  # seen
-_TEXT = record({"type": string, "text": string}, {"cache_control": cache_control})
+_TEXT = record(
+    {"type": string, "text": string},
+    {"cache_control": cache_control, "citations": optional(list_of(mapping))},
+)
+_TOOLSET = {"toolset_name": optional(string)}
 
 
 def _text_or_blocks(value: object, path: str) -> None:
@@ -41,11 +46,11 @@ _BLOCKS = {
     "redacted_thinking": record({"type": string, "data": string}),
     "tool_use": record(
         {"type": string, "id": _ID, "name": matching(r"^[a-zA-Z0-9_-]{1,200}$"), "input": mapping},
-        {"cache_control": cache_control, "caller": record({"type": one_of("direct")})},
+        {"cache_control": cache_control, "caller": optional(record({"type": one_of("direct")})), **_TOOLSET},
     ),
     "tool_result": record(
         {"type": string, "tool_use_id": _ID},
-        {"content": _text_or_blocks, "is_error": boolean, "cache_control": cache_control},
+        {"content": _text_or_blocks, "is_error": boolean, "cache_control": cache_control, **_TOOLSET},
     ),
 }
 _ROLE_OF_BLOCK = {
@@ -88,6 +93,8 @@ def _check_message(message: object, path: str) -> None:
     for index, block in enumerate(cast("list[object]", fields["content"])):
         tagged(_BLOCKS)(block, f"{path}.content.{index}")
         kind = str(cast(JsonObject, block)["type"])
+        if cast(JsonObject, block).get("citations") and fields["role"] == "user":  # docs: api/versioning
+            raise invalid(f"{path}.content.{index}.text.citations: not permitted in `user` messages")
         role = _ROLE_OF_BLOCK.get(kind)
         if role and role != fields["role"]:  # seen
             raise invalid(f"{path}: `{kind}` blocks can only be in `{role}` messages")

@@ -38,9 +38,9 @@ class Dialogue:
 
     said: list[str] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
-    search: Result | None = None
-    settled: bool = True
-    last_ticket: int | None = None
+    problem: str = ""  # the words of the latest search
+    suggested: list[Json] = field(default_factory=list)  # the tickets that were found for it
+    settled: bool = True  # whether that problem has its ticket
     judged: dict[int, bool] = field(default_factory=dict)
     pressed: tuple[int, bool] | None = (
         None  # a button (ticket, same?) that was answered with instead of words
@@ -54,15 +54,10 @@ class Dialogue:
 
     @property
     def candidates(self) -> list[Json]:
-        """Tickets of the latest search that the person has not ruled out, while that question is open."""
-        if self.settled or self.search is None:
+        """Suggested tickets that the person has not ruled out, while that question is open."""
+        if self.settled:
             return []
-        return [ticket for ticket in self.search.tickets if self.judged.get(_number(ticket), True)]
-
-    @property
-    def problem(self) -> str:
-        """The words of the latest search."""
-        return str(self.search.input.get("query", "")) if self.search else ""
+        return [ticket for ticket in self.suggested if self.judged.get(_number(ticket), True)]
 
 
 def read_dialogue(messages: list[JsonObject]) -> Dialogue:
@@ -109,19 +104,14 @@ def _read_note(dialogue: Dialogue, note: str) -> None:
 
 def _note_result(dialogue: Dialogue, result: Result) -> None:
     dialogue.results.append(result)
-    if result.is_error:
-        return
-    if result.name == "find_similar_tickets":
-        dialogue.search, dialogue.settled, dialogue.judged = result, False, {}
-    if result.name in ("create_ticket", "add_comment"):
+    if result.name == "find_similar_tickets" and not result.is_error:
+        dialogue.problem, dialogue.suggested = str(result.input.get("query", "")), result.tickets
+        dialogue.settled, dialogue.judged = False, {}
+    elif result.name == "create_ticket" and result.is_error and result.tickets:
+        # The creation was refused because of tickets that the person has not seen yet.
+        dialogue.suggested, dialogue.settled, dialogue.judged = result.tickets, False, {}
+    elif result.name in ("create_ticket", "add_comment") and not result.is_error:
         dialogue.settled = True
-    dialogue.last_ticket = _ticket_of(result) or dialogue.last_ticket
-
-
-def _ticket_of(result: Result) -> int | None:
-    ticket = result.data.get("ticket")
-    number = ticket.get("id") if isinstance(ticket, dict) else result.data.get("ticket_id")
-    return number if isinstance(number, int) else None
 
 
 def _result(block: JsonObject, calls: dict[str, JsonObject]) -> Result:

@@ -30,6 +30,10 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "Das könnte schon gemeldet sein:",
     ),
     "others": ("There is also:", "Es gibt noch:"),
+    "first": (
+        "Before I create a ticket, please look at this:",
+        "Bevor ich ein Ticket anlege, sehen Sie sich bitte das an:",
+    ),
     "which": (
         "Is it one of these? Then I will add your report there. If not, say so, and I will create a new "
         "ticket.",
@@ -52,8 +56,8 @@ _PHRASES: dict[str, tuple[str, str]] = {
     "creating": ("So I am creating a new ticket.", "Deshalb lege ich ein neues Ticket an."),
     "creating_new": ("Then I am creating a new ticket.", "Dann lege ich ein neues Ticket an."),
     "unavailable": (
-        "I could not search for similar tickets{reason}. There may be one already.",
-        "Ich konnte nicht nach ähnlichen Tickets suchen{reason}. Vielleicht gibt es schon eines.",
+        "I could not search for tickets that mean the same{cause}. There may be one already.",
+        "Ich konnte nicht nach Tickets suchen, die dasselbe meinen{cause}. Vielleicht gibt es schon eines.",
     ),
     "by_words": (
         "These share words or identifiers with your message:",
@@ -138,6 +142,22 @@ _WORDS: dict[str, str] = {
 }
 
 
+# Causes of an unavailable search, by a word of the tool's reason.
+_CAUSES = (
+    ("switched off", "the search by meaning is switched off", "die Suche nach Bedeutung ist abgeschaltet"),
+    ("no API key", "no key for it is set up", "dafür ist kein Schlüssel eingerichtet"),
+    ("refused the API key", "the provider refused the key", "der Anbieter hat den Schlüssel abgelehnt"),
+    ("cannot be reached", "the provider cannot be reached", "der Anbieter ist nicht erreichbar"),
+    (
+        "vector extension",
+        "the database has no vector extension",
+        "der Datenbank fehlt die Vektor-Erweiterung",
+    ),
+    ("indexed yet", "no ticket has been indexed yet", "noch ist kein Ticket erfasst"),
+    ("another embedding model", "the index is of another model", "der Index stammt von einem anderen Modell"),
+)
+
+
 class Voice:
     """Speaks one of the two languages."""
 
@@ -146,6 +166,13 @@ class Voice:
 
     def say(self, phrase: str, **values: object) -> str:
         return _PHRASES[phrase][self.german].format(**values)
+
+    def cause(self, reason: str) -> str:
+        """Why a search was unavailable; an unknown reason only in English, in which it is written."""
+        for mark, english, german in _CAUSES:
+            if mark in reason:
+                return german if self.german else english
+        return "" if self.german else plain(first_sentence(reason)).rstrip(".")
 
     def word(self, value: object) -> str:
         """A status, priority, band or field name in this language; other values as they are."""
@@ -163,6 +190,11 @@ class Voice:
 def plain(text: object) -> str:
     """A ticket's text as one line in which nothing counts as Markdown."""
     return re.sub(r"([\\`*\[\]<>])", r"\\\1", " ".join(str(text).split()))
+
+
+def first_sentence(text: str) -> str:
+    """What comes after it in an error is meant for the model."""
+    return re.split(r"(?<=[.!?])\s", text, maxsplit=1)[0]
 
 
 def shortened(text: str, limit: int) -> str:

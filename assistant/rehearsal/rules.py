@@ -12,7 +12,7 @@ from assistant.messages_api.signatures import messages_of
 from assistant.rehearsal.dialogue import Dialogue, Json, Result, read_dialogue
 from assistant.rehearsal.intents import Intent, Wish, problem_in, read_wish, wants_only_search
 from assistant.rehearsal.language import is_german
-from assistant.rehearsal.phrases import Voice, plain, shortened
+from assistant.rehearsal.phrases import Voice, first_sentence, plain, shortened
 
 TITLE_LENGTH = 80
 SHOWN_CANDIDATES = 5
@@ -139,15 +139,15 @@ class _Turn:
         return answer(self, result, wish) if answer else self._say("unknown")
 
     def _failed(self, result: Result, wish: Wish) -> Reply:
+        if result.name == "create_ticket" and (candidates := self.dialogue.candidates):
+            return self._ask(self.voice.say("first"), candidates)
         searched = any(earlier.name == "find_similar_tickets" for earlier in self.dialogue.results)
-        if (
-            result.name == "create_ticket" and not searched
-        ):  # the receipt of the search is used up: look again
-            return self._call(
-                "find_similar_tickets", {"query": result.input.get("description", wish.text)}, "looking"
-            )
+        if result.name == "create_ticket" and not searched:
+            # The receipt of the last search is used up: look again.
+            query = result.input.get("description", wish.text)
+            return self._call("find_similar_tickets", {"query": query}, "looking")
         error = result.data.get("error") or result.data.get("reason") or ""
-        return self._say("failed", error=plain(error))
+        return self._say("failed", error=plain(first_sentence(str(error))))
 
     def _found(self, result: Result, wish: Wish) -> Reply:
         outcome = result.data.get("outcome")
@@ -169,8 +169,8 @@ class _Turn:
             return self.voice.say("found")
         if outcome == "nothing":
             return " ".join(filter(None, [self.voice.say("nothing"), self._coverage(result)]))
-        reason = plain(result.data.get("reason") or "").rstrip(".")
-        opening = self.voice.say("unavailable", reason=f" ({reason})" if reason else "")
+        cause = self.voice.cause(str(result.data.get("reason") or ""))
+        opening = self.voice.say("unavailable", cause=f": {cause}" if cause else "")
         return f"{opening} {self.voice.say('by_words')}" if result.tickets else opening
 
     def _coverage(self, result: Result) -> str:

@@ -242,6 +242,10 @@ REFUSED: dict[str, tuple[object, str]] = {
         a_body(model="claude-haiku-4-5", messages=[user(text()), assistant(text("So "))]),
         "cannot end with trailing whitespace",
     ),
+    "citations of a user": (
+        a_body(messages=[user({**text(), "citations": [{"type": "char_location"}]})]),
+        "citations: not permitted",
+    ),
     "thinking of a user": (
         a_body(messages=[user({"type": "thinking", "thinking": "x", "signature": "x"})]),
         "`thinking` blocks can only be in `assistant` messages",
@@ -441,6 +445,13 @@ def test_refuses(name: str) -> None:
                 user(text()),
                 assistant(use()),
                 user({**result(), "content": [text()], "is_error": True}),
+            ]
+        },
+        {
+            "messages": [
+                user({**text(), "citations": None}),
+                assistant({**text(), "citations": None}, {**use(), "caller": {"type": "direct"}}),
+                user({**result(), "toolset_name": None}),
             ]
         },
         {"tools": many_tools(30, strict=False)},
@@ -784,6 +795,12 @@ async def test_every_fault(
         response = caught.value.response  # type: ignore[attr-defined]
         assert response.headers["request-id"].startswith("req_")
         assert response.headers.get("retry-after") == fault.headers.get("retry-after")
+
+
+async def test_pings_keep_a_hanging_stream_alive(claude: ScriptedClaude) -> None:
+    claude.fail(Hang(4, ping=0.05))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(ask(claude, patience=0.3), 0.8)
 
 
 async def test_early_end_leaves_no_stop_reason(claude: ScriptedClaude) -> None:

@@ -63,7 +63,8 @@ FOUND = {
 NOTHING = {"outcome": "nothing", "reason": "", "coverage": {"indexed": 60, "total": 60}, "tickets": []}
 UNAVAILABLE = {
     "outcome": "unavailable",
-    "reason": "The embedding provider does not answer.",
+    "reason": "The search by meaning is not available: the embedding provider cannot be reached now. "
+    "You have not looked for tickets that mean the same: tell the person so, never say that there are none.",
     "coverage": {"indexed": 0, "total": 60},
     "tickets": [],
 }
@@ -259,7 +260,10 @@ def test_incomplete_coverage_is_told() -> None:
 def test_unavailable_search_is_not_told_as_nothing_found() -> None:
     chat = Chat(find_similar_tickets=UNAVAILABLE, create_ticket=created(check="unavailable"))
     answer = chat.say(PRINTER)
-    assert "konnte nicht nach ähnlichen Tickets suchen (The embedding provider does not answer)" in answer
+    assert (
+        "konnte nicht nach Tickets suchen, die dasselbe meinen: der Anbieter ist nicht erreichbar." in answer
+    )
+    assert "never say" not in answer
     assert "nicht auf Dubletten geprüft" in answer
     assert "gefunden" not in answer
 
@@ -359,6 +363,35 @@ def test_refused_creation_is_not_repeated_for_ever() -> None:
     chat = Chat(find_similar_tickets=NOTHING, create_ticket=Refusal(error="Search first."))
     assert "Search first." in chat.say(PRINTER)
     assert [name for name, _ in chat.calls] == ["find_similar_tickets", "create_ticket"]
+
+
+def test_creation_refused_for_unseen_tickets_asks_about_them_first() -> None:
+    seen_late = {**FOUND["tickets"][0], "id": 31}  # type: ignore[index]
+    refused = Refusal(error="Not created: there are likely duplicates (#31). Name them.", tickets=[seen_late])
+    chat = Chat(find_similar_tickets=NOTHING, create_ticket=refused)
+    answer = chat.say(PRINTER)
+    assert "#31" in answer
+    assert "Ist es dieses?" in answer
+    assert "Name them" not in answer
+    chat.results["create_ticket"] = created()
+    assert "#63" in chat.say("nein")
+    assert chat.calls[-1] == ("create_ticket", {"title": PRINTER, "description": PRINTER})
+
+
+def test_yes_to_tickets_shown_with_a_refusal_adds_a_comment() -> None:
+    refused = Refusal(error="Not created.", tickets=FOUND["tickets"])
+    chat = Chat(find_similar_tickets=NOTHING, create_ticket=refused, **COMMENTED)
+    chat.say(PRINTER)
+    chat.say("ja")
+    assert chat.calls[-1][1]["ticket_id"] == 12
+
+
+def test_creation_without_a_receipt_searches_again() -> None:
+    chat = Chat(find_similar_tickets=FOUND, create_ticket=Refusal(error="Not created: nobody has looked."))
+    chat.say(PRINTER)
+    chat.results["find_similar_tickets"] = NOTHING
+    chat.say("nein")
+    assert [name for name, _ in chat.calls].count("find_similar_tickets") <= 2
 
 
 def test_create_on_demand_searches_first() -> None:

@@ -82,9 +82,10 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """Nothing more comes after so many events; 0: not even a header."""
+    """Nothing more comes after so many events (0: not even a header) but a ping every `ping` seconds."""
 
     after: int = 0
+    ping: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,8 +305,12 @@ class ScriptedClaude:
                 self._transports[exchange.client].abort()
                 exchange.finished.set()
                 raise ClientGone
-            case Hang():
+            case Hang(ping=0):
                 await asyncio.Event().wait()
+            case Hang():
+                while True:
+                    await asyncio.sleep(fault.ping)
+                    yield {"type": "ping"}
             case Malformed():
                 yield {"type": "raw", "bytes": fault.data}
 
