@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -26,6 +27,13 @@ FIXED_VOYAGE_SIZES = {
 
 class ConfigurationError(ImproperlyConfigured):
     """A setting the operator has to change. The text is one sentence with its name and the fix."""
+
+
+def add_env_file(env: environ.Env, usual: Path) -> None:
+    """Adds the lines of the .env file, or of the one that ENV_FILE names; what is set already wins."""
+    path = env.str("ENV_FILE", default=str(usual))
+    if path and Path(path).is_file():
+        env.read_env(path)
 
 
 def text(env: environ.Env, name: str, default: str = "") -> str:

@@ -7,6 +7,7 @@ waits until the site answers, and stops all of it together.
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import signal
 import socket
@@ -55,8 +56,10 @@ def run() -> None:
     parts = Parts()
     try:
         address = choose_address()
+        load_settings()
+        parts.start_web(address)  # it takes longest to load; until we say so nobody knows its address
         prepare_database()
-        parts.start_all(address)
+        parts.start_others()
         parts.wait_until_answering(address)
         announce(address)
         parts.watch()
@@ -79,8 +82,7 @@ def say(line: str) -> None:
 def choose_address() -> Address:
     """The free address to serve at, with settings that suit a trial where nothing else is set."""
     env = environ.Env()
-    if (BASE_DIR / ".env").is_file():
-        env.read_env(BASE_DIR / ".env")
+    read.add_env_file(env, BASE_DIR / ".env")
     address = Address(read.text(env, "HOST", "127.0.0.1"), read.integer(env, "PORT", 8000, maximum=65_535))
     if not is_free(address):
         raise ConfigurationError(
@@ -108,11 +110,14 @@ def set_defaults(env: environ.Env, address: Address) -> None:
             os.environ[name] = value
 
 
-def prepare_database() -> None:
-    """Migrates and adds the demo tickets; both find nothing to do the next time."""
+def load_settings() -> None:
     import django
 
     django.setup()
+
+
+def prepare_database() -> None:
+    """Migrates and adds the demo tickets; both find nothing to do the next time."""
     from django.conf import settings
     from django.core.management import call_command
 
@@ -120,7 +125,7 @@ def prepare_database() -> None:
     call_command("migrate", verbosity=0, interactive=False)
     if not settings.DEBUG:
         call_command("collectstatic", verbosity=0, interactive=False)
-    call_command("seed_demo", verbosity=0)
+    call_command("seed_demo", stdout=io.StringIO())
 
 
 def announce(address: Address) -> None:
@@ -158,13 +163,16 @@ class Parts:
 
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def start_all(self, address: Address) -> None:
-        from django.conf import settings
-
+    def start_web(self, address: Address) -> None:
         uvicorn = ["-m", "uvicorn", "helpdesk.asgi:application", "--lifespan", "off", "--no-access-log"]
         where = ["--host", address.host, "--port", str(address.port), "--timeout-graceful-shutdown", "3"]
         self.start("The web server", [*uvicorn, *where])
-        self.start("embed_worker", ["manage.py", "embed_worker"])
+
+    def start_others(self) -> None:
+        from django.conf import settings
+
+        # Without the checks, which would load the whole site into each of them.
+        self.start("embed_worker", ["manage.py", "embed_worker", "--skip-checks"])
         if settings.ASSISTANT_BACKEND == "rehearsal":
             self.start("The rehearsal model", ["manage.py", "rehearsal_model"])
 
