@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from assistant.models import ConversationTicket, ToolCall, Turn
@@ -11,8 +12,12 @@ from assistant.rendering import mentioned_tickets, render_markdown
 
 def allowed(conversation_id: int) -> tuple[set[str], set[int]]:
     """The addresses and the tickets that answers of this conversation may link to."""
-    known = list(ConversationTicket.objects.filter(conversation=conversation_id))
-    return {address for row in known for address in row.addresses}, {row.ticket_id for row in known}
+    return allowed_by(ConversationTicket.objects.filter(conversation=conversation_id))
+
+
+def allowed_by(known: Iterable[ConversationTicket]) -> tuple[set[str], set[int]]:
+    rows = list(known)
+    return {address for row in rows for address in row.addresses}, {row.ticket_id for row in rows}
 
 
 def count(turn: Turn) -> None:

@@ -113,12 +113,14 @@ class _Reader:
         self.turns = turns
         self.messages = _by_turn(Message.objects.filter(turn__in=turns).order_by("id"))
         self.calls = _by_turn(ToolCall.objects.filter(turn__in=turns).order_by("id"))
-        self.links, self.known = grounding.allowed(conversation.pk)
-        self.judged = _judgements(conversation)
+        known = list(ConversationTicket.objects.filter(conversation=conversation))
+        self.links, self.known = grounding.allowed_by(known)
+        self.judged = {row.ticket_id: row.judgement for row in known}
         self.tickets = self._tickets(user)
-        self.retried = set(Turn.objects.filter(retry_of__in=turns).values_list("retry_of_id", flat=True))
+        self.retried = {turn.retry_of_id for turn in turns}
         self.last = turns[-1].pk if turns else 0
-        if len(turns) == 1:
+        if len(turns) == 1:  # one turn out of a conversation: the others are not at hand
+            self.retried = set(Turn.objects.filter(retry_of__in=turns).values_list("retry_of_id", flat=True))
             self.last = conversation.turns.order_by("-id").values_list("id", flat=True)[0]
 
     def _tickets(self, user: User) -> dict[int, Ticket]:

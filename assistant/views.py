@@ -18,7 +18,7 @@ from django.db import connections, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils import translation
+from django.utils import timezone, translation
 from django.utils.crypto import get_random_string
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -27,6 +27,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from assistant import loop, services, sse
 from assistant.db import run_db
 from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
+from assistant.store import ABANDONED_AFTER
 from assistant.transcript import TurnView, load_transcript, load_turn
 from retrieval.access import for_ticket_staff, person
 from retrieval.state import search_state
@@ -61,24 +62,36 @@ def index(request: HttpRequest) -> HttpResponse:
     """My conversations and an empty box; posting starts a conversation with its first message."""
     if request.method == "POST":
         return _start(request)
-    return render(request, "assistant/chat.html", _frame(request))
+    return render(request, "assistant/chat.html", _frame(_listed(request)))
 
 
 @never_cache
 @require_GET
 @for_ticket_staff
 def thread(request: HttpRequest, conversation_id: int) -> HttpResponse:
-    conversation = owned(request, conversation_id)
-    services.close_abandoned_turns(conversation)
-    user = person(request)
-    views = load_transcript(conversation, user)
-    context = _frame(request, conversation) | _tail_context(conversation, views, user)
+    listed = _listed(request)
+    known = (conversation for conversation in listed if conversation.pk == conversation_id)
+    conversation = next(known, None) or owned(request, conversation_id)
+    views = load_transcript(conversation, person(request))
+    if any(_seems_dead(view.turn) for view in views):
+        services.close_abandoned_turns(conversation)
+        views = load_transcript(conversation, person(request))
+    context = _frame(listed, conversation) | _tail_context(conversation, views)
     return render(request, "assistant/chat.html", context)
 
 
-def _frame(request: HttpRequest, conversation: Conversation | None = None) -> dict[str, Any]:
+def _seems_dead(turn: Turn) -> bool:
+    """Whether a look at the database is worth it: a running turn without a recent sign of life."""
+    silent_since = timezone.now() - ABANDONED_AFTER
+    return turn.status == Turn.Status.RUNNING and (turn.heartbeat_at is None or turn.heartbeat_at < silent_since)
+
+
+def _listed(request: HttpRequest) -> list[Conversation]:
+    return list(Conversation.objects.owned_by(person(request))[:CONVERSATIONS_LISTED])
+
+
+def _frame(listed: list[Conversation], conversation: Conversation | None = None) -> dict[str, Any]:
     """What stands around the thread: the list, the state of search and model, the box."""
-    listed = Conversation.objects.owned_by(person(request))[:CONVERSATIONS_LISTED]
     return {
         "section": "chat",
         "conversation": conversation,
@@ -112,7 +125,7 @@ def _tail(request: HttpRequest, conversation: Conversation, **more: Any) -> Http
     last = conversation.turns.filter(pk=after).select_related("conversation").first()
     if last and last.is_incomplete:  # it may no longer offer to try again
         more["outdated"] = load_turn(last, user)
-    context = {"conversation": conversation} | _tail_context(conversation, views, user, after) | more
+    context = {"conversation": conversation} | _tail_context(conversation, views, after) | more
     return render(request, "assistant/_tail.html", context)
 
 
@@ -121,9 +134,7 @@ def _after(request: HttpRequest) -> int:
     return int(sent) if sent.isdecimal() and len(sent) < 19 else 0
 
 
-def _tail_context(
-    conversation: Conversation, views: list[TurnView], user: User, after: int = 0
-) -> dict[str, Any]:
+def _tail_context(conversation: Conversation, views: list[TurnView], after: int = 0) -> dict[str, Any]:
     waiting = conversation.messages.filter(turn=None, from_person=True)
     return {
         "views": views,
@@ -145,14 +156,13 @@ def _refused(
     status = 429 if refused.until else 422
     if request.headers.get("HX-Request"):
         return render(request, "assistant/_refused.html", {"sentence": refused.sentence}, status=status)
-    user = person(request)
-    views = load_transcript(conversation, user) if conversation else []
+    views = load_transcript(conversation, person(request)) if conversation else []
     context = _frame(request, conversation) | {
         "refused": refused.sentence,
         "typed": request.POST.get("text", ""),
     }
     if conversation:
-        context |= _tail_context(conversation, views, user)
+        context |= _tail_context(conversation, views)
     return render(request, "assistant/chat.html", context, status=status)
 
 

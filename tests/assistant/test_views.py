@@ -1,12 +1,14 @@
 """The addresses of the chat: works, other owner, no rights, wrong method, bad id; and the stream."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from assistant import sse
 from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
@@ -63,6 +65,14 @@ def make_turn(conversation: Conversation, question: str = "hello", answer: str =
 @pytest.fixture
 def turn(conversation: Conversation) -> Turn:
     return make_turn(conversation)
+
+
+def running_turn(conversation: Conversation, seconds_ago: float) -> Turn:
+    """A turn whose process gave its last sign of life so long ago."""
+    alive = timezone.now() - timedelta(seconds=seconds_ago)
+    return make_turn(
+        conversation, answer="", status=Turn.Status.RUNNING, started_at=alive, heartbeat_at=alive, total_ms=None
+    )
 
 
 def addresses(conversation: Conversation, turn: Turn) -> dict[str, str]:
@@ -169,10 +179,21 @@ def test_fifty_turns_take_few_queries(
     tickets = [TicketFactory(title=f"Printer {n}", reporter=alice) for n in range(10)]
     for number in range(50):
         _with_search(make_turn(conversation, f"question {number}"), tickets)
+    running_turn(conversation, seconds_ago=1)
     with django_assert_max_num_queries(12):
         html = web.get(f"/chat/{conversation.pk}/").content.decode()
-    assert html.count('<article class="turn"') == 50
+    assert html.count('<article class="turn"') == 51
     assert "question 49" in html
+
+
+@pytest.mark.parametrize("address", ["/chat/{pk}/", "/chat/{pk}/tail/"])
+def test_a_turn_whose_process_died_is_closed_at_the_next_look(
+    web: Client, conversation: Conversation, address: str
+) -> None:
+    running_turn(conversation, seconds_ago=60)
+    html = web.get(address.format(pk=conversation.pk), headers=HTMX).content.decode()
+    assert "the program that wrote it ended" in html
+    assert "Try again" in html
 
 
 def _with_search(turn: Turn, tickets: list[Ticket]) -> ToolCall:
@@ -267,12 +288,7 @@ def test_same_submit_twice_is_one_turn(web: Client, conversation: Conversation) 
 
 
 def test_a_message_during_an_answer_waits(web: Client, conversation: Conversation) -> None:
-    from django.utils import timezone
-
-    now = timezone.now()
-    running = make_turn(
-        conversation, answer="", status=Turn.Status.RUNNING, started_at=now, heartbeat_at=now, total_ms=None
-    )
+    running = running_turn(conversation, seconds_ago=1)
     sent = {"text": "and another thing", "client_key": "k", "after": str(running.pk)}
     html = web.post(f"/chat/{conversation.pk}/messages/", sent, headers=HTMX).content.decode()
     assert "and another thing" in html
