@@ -55,6 +55,9 @@ SHARING = """wanted AS MATERIALIZED (
 SHARED = """SELECT 'identifier', s.id, {cosine}, identifier, frequency
 FROM (SELECT * FROM sharing WHERE frequency <= {limit} UNION SELECT * FROM named) AS s {join}"""
 
+COSINE = "-(e.embedding <#> %(vector)s::halfvec)"
+JOIN_VECTORS = "LEFT JOIN retrieval_ticketembedding e ON e.model = %(model)s AND e.ticket_id = s.id"
+
 WAITING = """fresh AS MATERIALIZED (
     SELECT id, content_hash, updated_at FROM tickets_ticket
     WHERE updated_at >= {since}
@@ -71,7 +74,7 @@ WAITING = """fresh AS MATERIALIZED (
     LIMIT {failed})
 )"""
 
-WAITING_WORDS = """(SELECT 'words', id, ts_rank(search_words, {words})::float8, NULL, 0
+WAITING_WORDS = """(SELECT 'words', id, ts_rank(search_words, {words})::float8, NULL::text, 0
 FROM tickets_ticket
 WHERE id IN (SELECT id FROM waiting) AND search_words @@ {words} {filters}
 ORDER BY 3 DESC
@@ -95,6 +98,7 @@ COVERAGE = """SELECT 'coverage', count(*), extract(epoch FROM now() - min(update
 FROM waiting"""
 
 _WORD = re.compile(r"\w{3,40}")
+_PERHAPS_IDENTIFIER = re.compile(r"\d|_|[A-Z]{4}")
 MOST_WORDS = 40
 
 
@@ -173,28 +177,29 @@ def collect(text: str, vector: NDArray[np.float32], index: Index, scope: Scope) 
     parameters: dict[str, Any] = {
         "vector": str(vector.astype(np.float16).tolist()),
         "model": index.model,
-        "text": text,
         "since": index.state.swept_at or "-infinity",
         "last_id": index.state.last_id,
     }
     tables = [
         _nearest(scope, parameters),
-        _sharing(scope, parameters),
         WAITING.format(since="%(since)s", model="%(model)s", most=MOST_WAITING, failed=MOST_FAILED),
     ]
-    cosine = "-(e.embedding <#> %(vector)s::halfvec)"
-    join = "LEFT JOIN retrieval_ticketembedding e ON e.model = %(model)s AND e.ticket_id = s.id"
     rows = [
         "SELECT 'meaning', ticket_id, -distance, NULL::text, 0::bigint FROM nearest",
-        SHARED.format(cosine=cosine, limit=IDENTIFIER_LIMIT, join=join),
         COVERAGE.format(last_id="%(last_id)s", most=MOST_NEW),
     ]
-    words = word_query(text)
+    if may_hold_identifiers(text):
+        parameters["text"] = text
+        tables.append(_sharing(scope, parameters))
+        rows.append(SHARED.format(cosine=COSINE, limit=IDENTIFIER_LIMIT, join=JOIN_VECTORS))
+    found = _run(tables, rows, parameters, parallel=index.state.total >= PARALLEL_FROM)
+    words = word_query(text) if found.waiting else ""
     if words:
         parameters["words"] = words
         filters = scope.filters("id", parameters)
-        rows.append(WAITING_WORDS.format(words="%(words)s::tsquery", filters=filters, limit=WORD_CANDIDATES))
-    return _run(tables, rows, parameters, parallel=index.state.total >= PARALLEL_FROM)
+        row = WAITING_WORDS.format(words="%(words)s::tsquery", filters=filters, limit=WORD_CANDIDATES)
+        _run(tables[1:2], [row], parameters, found=found)
+    return found
 
 
 def collect_without_vector(text: str, scope: Scope) -> Found:
@@ -209,7 +214,7 @@ def collect_without_vector(text: str, scope: Scope) -> Found:
         rows.append(
             ALL_WORDS.format(words="%(words)s::tsquery", filters=filters, most=1_000, limit=WORD_CANDIDATES)
         )
-    return _run(tables, rows, parameters, parallel=False)
+    return _run(tables, rows, parameters)
 
 
 def word_query(text: str) -> str:
@@ -227,11 +232,25 @@ def _sharing(scope: Scope, parameters: dict[str, Any]) -> str:
     return SHARING.format(text="%(text)s", filters=scope.filters("id", parameters), limit=IDENTIFIER_LIMIT)
 
 
-def _run(tables: Iterable[str], rows: Iterable[str], parameters: dict[str, Any], *, parallel: bool) -> Found:
+def may_hold_identifiers(text: str) -> bool:
+    """False where the database's `text_identifiers()` is sure to find none, which spares the plan of that
+    part.
+    """
+    return _PERHAPS_IDENTIFIER.search(text, 0, 20_000) is not None
+
+
+def _run(
+    tables: Iterable[str],
+    rows: Iterable[str],
+    parameters: dict[str, Any],
+    *,
+    parallel: bool = False,
+    found: Found | None = None,
+) -> Found:
     statement = f"WITH {', '.join(tables)}\n" + "\nUNION ALL\n".join(rows)
-    found = Found()
+    found = found or Found()
     with connection.cursor() as cursor:
-        cursor.execute(_settings(parallel) + statement, parameters)
+        cursor.execute(scan_settings(parallel) + statement, parameters)
         while cursor.description is None:
             cursor.nextset()
         for row in cursor.fetchall():
@@ -239,7 +258,7 @@ def _run(tables: Iterable[str], rows: Iterable[str], parameters: dict[str, Any],
     return found
 
 
-def _settings(parallel: bool) -> str:
+def scan_settings(parallel: bool) -> str:
     """Planner settings for this one statement; sent along with it, they cost no round trip."""
     processes = "SET LOCAL max_parallel_workers_per_gather = {}; "
     if not parallel:

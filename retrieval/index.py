@@ -19,6 +19,16 @@ COUNT = """
 """
 
 
+_STATE = [field.attname for field in IndexState._meta.concrete_fields]
+_PROFILE = [field.attname for field in SearchProfile._meta.concrete_fields]
+STORED = f"""
+    SELECT to_regtype('halfvec') IS NOT NULL, {", ".join(f's."{name}"' for name in _STATE)},
+        {", ".join(f'p."{name}"' for name in _PROFILE)}
+    FROM (SELECT 1) AS always
+    LEFT JOIN (retrieval_indexstate s FULL JOIN retrieval_searchprofile p ON p.model = s.model) ON true
+"""
+
+
 class Unavailable(Exception):
     """A search cannot compare meanings; `code` is stable, the text is for people."""
 
@@ -53,10 +63,8 @@ def usable_index() -> Index:
         embedder = get_embedder()
     except SearchOff as off:
         raise Unavailable(str(off), off.code) from off
-    if not _has_pgvector():
-        raise Unavailable(missing_sentence(), "no_pgvector")
+    states, profiles = _stored()
     wanted = model_key(embedder)
-    states = {state.model: state for state in IndexState.objects.all()}
     state = states.get(wanted) or counted_state(wanted)
     if state.completed_at is None:
         older = _fullest_usable(states, wanted, at_least=state.indexed)
@@ -64,7 +72,7 @@ def usable_index() -> Index:
             embedder, state = older
     if not state.indexed and not state.completed_at:
         raise _empty(states, wanted)
-    return Index(embedder, state, profile_of(state.model))
+    return Index(embedder, state, profiles.get(state.model) or SearchProfile(model=state.model))
 
 
 def profile_of(model: str) -> SearchProfile:
@@ -106,7 +114,16 @@ def _empty(states: dict[str, IndexState], wanted: str) -> Unavailable:
     )
 
 
-def _has_pgvector() -> bool:
+def _stored() -> tuple[dict[str, IndexState], dict[str, SearchProfile]]:
+    """All states and profiles, and whether vectors are possible at all, in one query: every search asks."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regtype('halfvec') IS NOT NULL")
-        return bool(cursor.fetchone()[0])
+        cursor.execute(STORED)
+        rows = cursor.fetchall()
+    if not rows[0][0]:
+        raise Unavailable(missing_sentence(), "no_pgvector")
+    cut = 1 + len(_STATE)
+    states = (IndexState(**dict(zip(_STATE, row[1:cut], strict=True))) for row in rows if row[1] is not None)
+    profiles = (
+        SearchProfile(**dict(zip(_PROFILE, row[cut:], strict=True))) for row in rows if row[cut] is not None
+    )
+    return {state.model: state for state in states}, {profile.model: profile for profile in profiles}

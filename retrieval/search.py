@@ -5,13 +5,14 @@ Three outcomes: found, nothing, unavailable. `nothing` is only ever said by a se
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from django.conf import settings
+from django.db.models.functions import Left
 from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
@@ -24,7 +25,8 @@ from .documents import document, shorten
 from .embedders import EmbeddingError
 from .index import Index, Unavailable, counted_state, usable_index
 from .interim_ranking import Candidate, RankedHit, rank, words_help
-from .models import SearchLog, SearchProfile
+from .log import log_and_fetch
+from .models import SearchProfile
 from .results import Band, Coverage, Hit, Outcome, SearchOutcome
 
 __all__ = ["Band", "Coverage", "Hit", "Outcome", "SearchOutcome", "find_similar"]
@@ -56,10 +58,14 @@ def find_similar(
     status. Never raises for a provider's failure: that is the outcome `unavailable`, with its reason.
     """
     query = clean_text(text[:LONGEST_QUERY]).strip()
+    most = _bounded(limit)
+    filters = {
+        "limit": most,
+        "exclude": sorted(exclude or ()),
+        "statuses": None if statuses is None else sorted(statuses),
+    }
     scope = scope_of(Ticket.objects.visible_to(user), exclude, statuses)
-    search = Search(query, user, _bounded(limit), scope)
-    filters = {"exclude": sorted(exclude or ()), "statuses": None if statuses is None else sorted(statuses)}
-    return search.run({"limit": search.limit, **filters})
+    return Search(query, user, most, scope, filters).run()
 
 
 def _bounded(limit: int | None) -> int:
@@ -74,17 +80,17 @@ class Search:
     user: Person
     limit: int
     scope: Scope
+    filters: dict[str, Any]
+    clock: Clock = field(default_factory=Clock)
+    index: Index | None = None
 
-    def run(self, filters: dict[str, Any]) -> SearchOutcome:
-        clock = Clock()
-        index: Index | None = None
+    def run(self) -> SearchOutcome:
         try:
             self._refuse_the_impossible()
-            index = usable_index()
-            outcome = self._by_meaning(index, clock)
+            self.index = usable_index()
+            return self._by_meaning(self.index)
         except Unavailable as reason:
-            outcome = self._without_meaning(reason, index, clock)
-        return self._logged(outcome, index, filters, clock)
+            return self._without_meaning(reason)
 
     def _refuse_the_impossible(self) -> None:
         if not may_view(self.user):
@@ -92,58 +98,48 @@ class Search:
         if is_blank(self.query):
             raise Unavailable(_("There is no text to search for."), "empty_query")
 
-    def _by_meaning(self, index: Index, clock: Clock) -> SearchOutcome:
-        vector = self._embedded(index, clock)
+    def _by_meaning(self, index: Index) -> SearchOutcome:
+        vector = self._embedded(index)
         started = perf_counter()
         found = collect(self.query, vector, index, self.scope)
         coverage = coverage_of(index, found)
-        hits = self._hits(found, index.profile, coverage.total)
-        clock.search_ms = _since(started)
-        return SearchOutcome(
-            Outcome.FOUND if hits else Outcome.NOTHING,
-            hits,
-            coverage,
-            calibrated=index.profile.is_calibrated,
-            model=index.model,
-        )
+        ranked = self._ranked(found, index.profile, coverage.total)
+        self.clock.search_ms = _since(started)
+        return self._answer(Outcome.FOUND if ranked else Outcome.NOTHING, ranked, coverage)
 
-    def _embedded(self, index: Index, clock: Clock) -> NDArray[np.float32]:
+    def _embedded(self, index: Index) -> NDArray[np.float32]:
         started = perf_counter()
         try:
             return index.embedder.embed_query(shorten(self.query, index.embedder.window_bytes))
         except EmbeddingError as error:
             raise Unavailable(str(error), error.code) from error
         finally:
-            clock.embed_ms = _since(started)
+            self.clock.embed_ms = _since(started)
 
-    def _without_meaning(self, reason: Unavailable, index: Index | None, clock: Clock) -> SearchOutcome:
+    def _without_meaning(self, reason: Unavailable) -> SearchOutcome:
         """Unavailable all the same, but with what shares words or identifiers."""
-        hits: tuple[Hit, ...] = ()
-        coverage = Coverage(0, 0)
-        if reason.code not in ("not_permitted", "empty_query"):
-            started = perf_counter()
-            state = index.state if index else counted_state("")
-            found = collect_without_vector(self.query, self.scope)
-            coverage = Coverage(state.indexed, state.total)
-            profile = index.profile if index else SearchProfile(model="")
-            hits = self._hits(found, profile, state.total)
-            clock.search_ms = _since(started)
-        model = index.model if index else ""
-        return SearchOutcome(Outcome.UNAVAILABLE, hits, coverage, str(reason), reason.code, model=model)
+        if reason.code in ("not_permitted", "empty_query"):
+            return self._answer(Outcome.UNAVAILABLE, [], Coverage(0, 0), reason)
+        started = perf_counter()
+        state = self.index.state if self.index else counted_state("")
+        found = collect_without_vector(self.query, self.scope)
+        ranked = self._ranked(found, self._profile, state.total)
+        self.clock.search_ms = _since(started)
+        return self._answer(Outcome.UNAVAILABLE, ranked, Coverage(state.indexed, state.total), reason)
 
-    def _hits(self, found: Found, profile: SearchProfile, total: int) -> tuple[Hit, ...]:
+    @property
+    def _profile(self) -> SearchProfile:
+        return self.index.profile if self.index else SearchProfile(model="")
+
+    def _ranked(self, found: Found, profile: SearchProfile, total: int) -> list[RankedHit]:
+        """The best candidates above the floor."""
         candidates = self._candidates(found)
         ranked = rank(candidates, query=self.query, frequencies=found.frequencies, total=total)
-        kept = [hit for hit in ranked if profile.floor is None or hit.score >= profile.floor][: self.limit]
-        tickets = self.scope.tickets.in_bulk([hit.ticket_id for hit in kept])
-        return tuple(
-            self._hit(number, hit, tickets[hit.ticket_id], profile)
-            for number, hit in enumerate((hit for hit in kept if hit.ticket_id in tickets), start=1)
-        )
+        return [hit for hit in ranked if profile.floor is None or hit.score >= profile.floor][: self.limit]
 
     def _candidates(self, found: Found) -> list[Candidate]:
         ids = found.ids
-        texts = self._texts(ids if words_help(self.query) else ids - found.cosines.keys())
+        texts = beginnings(ids if words_help(self.query) else ids - found.cosines.keys())
         return [
             Candidate(
                 ticket_id,
@@ -154,15 +150,27 @@ class Search:
             for ticket_id in sorted(ids)
         ]
 
-    def _texts(self, ids: Collection[int]) -> dict[int, str]:
-        """The beginnings of the tickets' texts, for the comparison of words."""
-        if not ids:
-            return {}
-        rows = Ticket.objects.filter(pk__in=ids).values_list("pk", "title", "description")
-        return {pk: document(title, description)[:RANKED_CHARS] for pk, title, description in rows}
+    def _answer(
+        self, outcome: Outcome, ranked: list[RankedHit], coverage: Coverage, reason: Unavailable | None = None
+    ) -> SearchOutcome:
+        """Logs the search and fetches its tickets, through the permissions once more."""
+        code = reason.code if reason else ""
+        log = self._log(outcome, ranked, coverage, code)
+        log_id, tickets = log_and_fetch(log, self.scope.tickets, [hit.ticket_id for hit in ranked])
+        kept = [hit for hit in ranked if hit.ticket_id in tickets]
+        return SearchOutcome(
+            outcome,
+            tuple(self._hit(n, hit, tickets[hit.ticket_id]) for n, hit in enumerate(kept, start=1)),
+            coverage,
+            str(reason or ""),
+            code,
+            log_id,
+            calibrated=self._profile.is_calibrated,
+            model=self._profile.model,
+        )
 
-    def _hit(self, number: int, hit: RankedHit, ticket: Ticket, profile: SearchProfile) -> Hit:
-        likely = profile.likely is not None and hit.score >= profile.likely
+    def _hit(self, number: int, hit: RankedHit, ticket: Ticket) -> Hit:
+        likely = self._profile.likely is not None and hit.score >= self._profile.likely
         return Hit(
             ticket=ticket,
             rank=number,
@@ -174,25 +182,31 @@ class Search:
             passage=document(ticket.title, ticket.description)[:PASSAGE_CHARS],
         )
 
-    def _logged(
-        self, outcome: SearchOutcome, index: Index | None, filters: dict[str, Any], clock: Clock
-    ) -> SearchOutcome:
-        log = SearchLog.objects.create(
-            text=self.query,
-            user_id=self.user.pk,
-            outcome=outcome.outcome,
-            reason_code=outcome.reason_code,
-            model=outcome.model,
-            profile=_profile_record(index.profile) if index else {},
-            filters=filters,
-            hits=_hit_records(outcome.hits),
-            embed_ms=clock.embed_ms,
-            search_ms=clock.search_ms,
-            indexed=outcome.coverage.indexed,
-            total=outcome.coverage.total,
-        )
-        object.__setattr__(outcome, "log_id", log.pk)
-        return outcome
+    def _log(
+        self, outcome: Outcome, ranked: list[RankedHit], coverage: Coverage, reason_code: str
+    ) -> dict[str, Any]:
+        return {
+            "text": self.query,
+            "user_id": self.user.pk,
+            "outcome": outcome.value,
+            "reason_code": reason_code,
+            "model": self._profile.model,
+            "profile": _profile_record(self.index.profile) if self.index else {},
+            "filters": self.filters,
+            "hits": [_hit_record(hit) for hit in ranked],
+            "embed_ms": self.clock.embed_ms,
+            "search_ms": self.clock.search_ms,
+            "indexed": coverage.indexed,
+            "total": coverage.total,
+        }
+
+
+def beginnings(ids: Collection[int]) -> dict[int, str]:
+    """The beginnings of tickets' texts, for the comparison of words."""
+    if not ids:
+        return {}
+    rows = Ticket.objects.filter(pk__in=ids).values_list("pk", "title", Left("description", RANKED_CHARS))
+    return {pk: document(title, description)[:RANKED_CHARS] for pk, title, description in rows}
 
 
 def coverage_of(index: Index, found: Found) -> Coverage:
@@ -218,16 +232,13 @@ def _profile_record(profile: SearchProfile) -> dict[str, Any]:
     }
 
 
-def _hit_records(hits: Sequence[Hit]) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": hit.ticket.pk,
-            "score": round(hit.score, 4),
-            "similarity": hit.similarity and round(hit.similarity, 4),
-            "matched": list(hit.matched),
-        }
-        for hit in hits
-    ]
+def _hit_record(hit: RankedHit) -> dict[str, Any]:
+    return {
+        "id": hit.ticket_id,
+        "score": round(hit.score, 4),
+        "similarity": None if hit.cosine is None else round(hit.cosine, 4),
+        "matched": list(hit.matched),
+    }
 
 
 def _since(started: float) -> float:
