@@ -10,6 +10,7 @@ from helpdesk import views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(url="/chat/"), name="home"),
+    path("favicon.ico", views.favicon),
     path("healthz", views.healthz, name="healthz"),
     path("tickets/<int:ticket_id>/", views.ticket_redirect, name="ticket"),
     path("admin/", admin.site.urls),

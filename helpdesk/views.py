@@ -5,6 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
+from django.templatetags.static import static
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 from django.views.defaults import server_error as plain_server_error
@@ -27,6 +28,12 @@ def healthz(request: HttpRequest) -> JsonResponse:
 def _health(report: dict[str, Any]) -> JsonResponse:
     status = 200 if report["status"] == "ok" else 503
     return JsonResponse(report, status=status, headers={"Cache-Control": "no-store"})
+
+
+@require_GET
+def favicon(request: HttpRequest) -> HttpResponse:
+    """For whatever asks without reading the page."""
+    return redirect(static("helpdesk/mark.svg"))
 
 
 @require_GET

@@ -126,4 +126,4 @@ def test_the_example_file_lists_every_setting() -> None:
     settings = {first or second for first, second in names}
     listed = set(re.findall(r"^(?:# )?([A-Z_]+)=", (ROOT / ".env.example").read_text(), flags=re.M))
     assert len(settings) > 30
-    assert listed == settings | {"HOST", "PORT"}
+    assert listed == settings | {"HOST", "PORT", "POSTGRES_PASSWORD"}

@@ -22,6 +22,11 @@ def test_the_short_address_of_a_ticket(client: Client) -> None:
     assert (response.status_code, response["Location"]) == (302, "/admin/tickets/ticket/7/change/")
 
 
+def test_the_icon(client: Client) -> None:
+    response = client.get("/favicon.ico", follow=True)
+    assert response["Content-Type"] == "image/svg+xml"
+
+
 def test_pages_carry_a_strict_policy(client: Client) -> None:
     policy = client.get("/login/")["Content-Security-Policy"]
     assert "unsafe" not in policy
