@@ -1,8 +1,9 @@
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
 from tests.factories import UserFactory
+from tickets.roles import create_groups
 
 
 @pytest.fixture
@@ -27,3 +28,9 @@ def charlie(db: None) -> User:
 def agent_client(client: Client, alice: User) -> Client:
     client.force_login(alice)
     return client
+
+
+@pytest.fixture
+def groups(db: None) -> None:
+    """The groups of the migration, also where a transactional test has emptied the tables."""
+    create_groups(Group, Permission)

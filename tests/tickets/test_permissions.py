@@ -1,5 +1,9 @@
+from importlib import import_module
+
 import pytest
-from django.contrib.auth.models import AnonymousUser, Group, User
+from django.contrib.auth.models import AnonymousUser, Group, Permission, User
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 
 from tests.factories import TicketFactory, UserFactory
 from tickets.models import Ticket
@@ -44,17 +48,21 @@ def test_visible_to(alice: User, charlie: User) -> None:
     assert list(Ticket.objects.visible_to(AnonymousUser())) == []
 
 
-@pytest.mark.parametrize("name", PERMISSIONS)
-def test_the_groups_come_with_the_product(name: str) -> None:
-    group = Group.objects.get(name=name)
-    found = {
-        f"{app}.{codename}"
-        for app, codename in group.permissions.values_list("content_type__app_label", "codename")
-    }
-    assert found == set(PERMISSIONS[name])
+def test_the_migration_creates_the_groups_and_the_permissions_they_need() -> None:
+    """On a fresh database permissions do not exist yet when migrations run."""
+    Group.objects.all().delete()
+    Permission.objects.all().delete()
+    state = MigrationLoader(connection).project_state(("tickets", "0002_groups"))
+    migration = import_module("tickets.migrations.0002_groups")
+    with connection.schema_editor() as editor:
+        migration.create(state.apps, editor)
+    for name, expected in PERMISSIONS.items():
+        permissions = Group.objects.get(name=name).permissions
+        found = permissions.values_list("content_type__app_label", "codename")
+        assert {f"{app}.{codename}" for app, codename in found} == set(expected)
 
 
-def test_what_agents_and_supervisors_may() -> None:
+def test_what_agents_and_supervisors_may(groups: None) -> None:
     agent, supervisor = UserFactory(is_staff=True), UserFactory(is_staff=True)
     agent.groups.add(Group.objects.get(name="agent"))
     supervisor.groups.add(Group.objects.get(name="supervisor"))
@@ -65,9 +73,7 @@ def test_what_agents_and_supervisors_may() -> None:
     assert not agent.has_perm("tickets.delete_ticket")
 
 
-def test_a_changed_group_is_left_alone() -> None:
-    from django.contrib.auth.models import Permission
-
+def test_a_changed_group_is_left_alone(groups: None) -> None:
     Group.objects.get(name="agent").permissions.clear()
     create_groups(Group, Permission)
     assert not Group.objects.get(name="agent").permissions.exists()
