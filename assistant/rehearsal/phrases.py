@@ -29,6 +29,10 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "This may have been reported already:",
         "Das könnte schon gemeldet sein:",
     ),
+    "similar": (
+        "There are similar tickets, none of them for certain the same:",
+        "Es gibt ähnliche Tickets, keines ist sicher dasselbe:",
+    ),
     "others": ("There is also:", "Es gibt noch:"),
     "first": (
         "Before I create a ticket, please look at this:",
@@ -87,11 +91,8 @@ _PHRASES: dict[str, tuple[str, str]] = {
         "Please describe the problem in a sentence.",
         "Bitte beschreiben Sie das Problem in einem Satz.",
     ),
-    "total": ("**{total}** {tickets}{filters}.", "**{total}** {tickets}{filters}."),
-    "total_shown": (
-        "**{total}** {tickets}{filters}. Here are {shown}:",
-        "**{total}** {tickets}{filters}. Hier sind {shown}:",
-    ),
+    "total": ("**{total}** {tickets}{filters}", "**{total}** {tickets}{filters}"),
+    "shown": (". The newest {shown}:", ". Die neuesten {shown}:"),
     "ticket": ("ticket", "Ticket"),
     "tickets": ("tickets", "Tickets"),
     "changed": ("I changed #{id}:", "Ich habe #{id} geändert:"),

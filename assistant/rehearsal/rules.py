@@ -15,7 +15,8 @@ from assistant.rehearsal.language import is_german
 from assistant.rehearsal.phrases import Voice, first_sentence, plain, shortened
 
 TITLE_LENGTH = 80
-SHOWN_CANDIDATES = 5
+SHOWN_CANDIDATES = 3
+SHOWN_RESOLUTION = 200
 SHOWN_TEXT = 1500  # characters of a description that is repeated in an answer
 
 
@@ -101,8 +102,13 @@ class _Turn:
         candidates = self.dialogue.candidates
         number = wish.tickets[0] if wish.tickets else int(candidates[0]["id"])
         problem = self.dialogue.problem if candidates else ""
-        body = self.voice.say("same_here", problem=problem) if problem else self.voice.say("same_here_plain")
-        return self._call("add_comment", {"ticket_id": number, "body": body})
+        return self._call("add_comment", {"ticket_id": number, "body": self._me_too(problem)})
+
+    def _me_too(self, problem: str) -> str:
+        """The comment, in the language of the problem rather than in that of a short "yes"."""
+        if not problem:
+            return self.voice.say("same_here_plain")
+        return Voice(is_german([problem, *reversed(self.dialogue.said)])).say("same_here", problem=problem)
 
     def _different(self, wish: Wish) -> Reply:
         return self._create(self.voice.say("creating_new"))
@@ -166,7 +172,8 @@ class _Turn:
     def _opening(self, result: Result) -> str:
         outcome = result.data.get("outcome")
         if outcome == "found":
-            return self.voice.say("found")
+            likely = any(ticket.get("band") == "likely" for ticket in result.tickets)
+            return self.voice.say("found" if likely else "similar")
         if outcome == "nothing":
             return " ".join(filter(None, [self.voice.say("nothing"), self._coverage(result)]))
         cause = self.voice.cause(str(result.data.get("reason") or ""))
@@ -189,17 +196,18 @@ class _Turn:
         return _text(sentence)
 
     def _listed(self, result: Result, wish: Wish) -> Reply:
-        total, shown = result.data.get("total", len(result.tickets)), len(result.tickets)
+        total: Any = result.data.get("total", len(result.tickets))
+        shown = len(result.tickets)
         values = {
             "total": total,
             "tickets": self.voice.say("ticket" if total == 1 else "tickets"),
             "filters": self._filters(result.input),
-            "shown": shown,
         }
+        sentence = self.voice.say("total", **values)
         if not shown:
-            return self._say("total", **values)
-        lines = [self._line(ticket) for ticket in result.tickets]
-        return _text(self.voice.say("total_shown", **values) + "\n\n" + "\n".join(lines))
+            return _text(f"{sentence}.")
+        sentence += ":" if shown == total else self.voice.say("shown", shown=shown)
+        return _text("\n".join([sentence, "", *map(self._line, result.tickets)]))
 
     def _filters(self, given: Json) -> str:
         named = [self.voice.word(given[name]) for name in ("status", "priority") if given.get(name)]
@@ -265,7 +273,8 @@ class _Turn:
         facts = [self.voice.word(ticket.get("status", "")), self.voice.word(ticket.get("band", ""))]
         facts.append(self.voice.age(ticket.get("age_days")))
         if ticket.get("resolution"):
-            facts.append(self.voice.say("solved_by", resolution=plain(ticket["resolution"])))
+            resolution = shortened(plain(ticket["resolution"]), SHOWN_RESOLUTION)
+            facts.append(self.voice.say("solved_by", resolution=resolution))
         return self._entry(ticket, facts)
 
     def _line(self, ticket: Json) -> str:

@@ -8,12 +8,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from anthropic import Anthropic
+from django.contrib.auth.models import User
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,10 @@ from assistant.rehearsal.language import is_german
 from assistant.rehearsal.rules import respond
 from assistant.tools.arguments import checked
 from assistant.tools.definitions import DEFINITIONS
+from tests.assistant.conftest import Ask
+from tests.factories import TicketFactory
+from tests.fakes.claude import ScriptedClaude
+from tickets.models import Ticket
 
 HEADERS = {
     "authorization": "Bearer t",
@@ -34,7 +39,7 @@ HEADERS = {
 PRINTER = "Drucker im zweiten Stock reagiert nicht"
 CONTEXT = '<note>It is Tuesday, 2026-12-01 08:30 UTC. The person is "Alice" (user name "alice").</note>'
 
-FOUND = {
+FOUND: dict[str, Any] = {
     "outcome": "found",
     "reason": "",
     "coverage": {"indexed": 60, "total": 60, "oldest_unindexed_seconds": None},
@@ -277,6 +282,20 @@ def test_unavailable_search_with_hits_by_words_asks() -> None:
     assert [name for name, _ in chat.calls] == ["find_similar_tickets"]
 
 
+def test_merely_possible_candidates_are_not_told_as_likely() -> None:
+    possible = {**FOUND, "tickets": FOUND["tickets"][1:]}
+    answer = Chat(find_similar_tickets=possible).say(PRINTER)
+    assert "keines ist sicher dasselbe" in answer
+    assert "könnte schon gemeldet sein" not in answer
+
+
+def test_comment_is_in_the_language_of_the_problem() -> None:
+    chat = Chat(find_similar_tickets=FOUND, **COMMENTED)
+    chat.say("The printer does not respond")
+    chat.say("ja")
+    assert chat.calls[1][1]["body"] == "I have this too: The printer does not respond"
+
+
 def test_search_by_name_creates_nothing() -> None:
     chat = Chat(find_similar_tickets=NOTHING)
     assert "kein ähnliches" in chat.say("Gibt es schon ein Ticket zum Beamer?")
@@ -308,6 +327,13 @@ def test_lists_are_answered_from_list_tickets(words: str, arguments: dict[str, s
     assert chat.calls == [("list_tickets", arguments)]
     assert "**41**" in answer
     assert "**#5** Beamer flackert" in answer
+
+
+def test_a_whole_list_is_not_called_the_newest() -> None:
+    answer = Chat(list_tickets={"total": 1, "shown": 1, "tickets": [{"id": 5, "title": "x"}]}).say(
+        "what is new?"
+    )
+    assert answer.startswith("**1** ticket (new):\n\n- **#5** x")
 
 
 def test_empty_list_says_zero() -> None:
@@ -366,7 +392,7 @@ def test_refused_creation_is_not_repeated_for_ever() -> None:
 
 
 def test_creation_refused_for_unseen_tickets_asks_about_them_first() -> None:
-    seen_late = {**FOUND["tickets"][0], "id": 31}  # type: ignore[index]
+    seen_late = {**FOUND["tickets"][0], "id": 31}
     refused = Refusal(error="Not created: there are likely duplicates (#31). Name them.", tickets=[seen_late])
     chat = Chat(find_similar_tickets=NOTHING, create_ticket=refused)
     answer = chat.say(PRINTER)
@@ -455,6 +481,25 @@ def test_any_conversation_comes_to_an_end(texts: list[str]) -> None:
     )
     for text in texts:
         assert chat.say(text).strip()
+
+
+def test_the_story_through_the_whole_product(
+    ask: Ask, claude: ScriptedClaude, alice: User, index: Callable[[], None]
+) -> None:
+    """A German problem brings up its English ticket; "no" makes a new one, which English words then find."""
+    claude.answer_with(lambda request: respond(request.body))
+    known: Any = TicketFactory(title="Printout fails on second floor", reporter=alice)
+    index()
+    assert f"#{known.pk}" in ask(PRINTER)[0].answer
+    turn, _ = ask("nein, das ist ein anderes Problem")
+    new = Ticket.objects.get(title=PRINTER)
+    assert f"#{new.pk}" in turn.answer
+    assert (new.reporter, new.source, new.duplicate_check) == (alice, "chat", "searched")
+    index()
+    assert f"#{new.pk}" in ask("The printer on the second floor is not responding")[0].answer
+    ask(f"yes, #{new.pk}")
+    assert new.thread()[0].body == "I have this too: The printer on the second floor is not responding"
+    assert Ticket.objects.count() == 2
 
 
 @pytest.fixture
