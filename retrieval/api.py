@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from tickets.api.schema import NOT_FOUND, TICKET_EXAMPLE, answer, problems
+from tickets.api.schema import NOT_FOUND, OK, TICKET_EXAMPLE, answer, problems
 from tickets.api.serializers import TicketSummarySerializer
 from tickets.api.views import ApiView
 from tickets.models import Ticket
@@ -134,10 +134,10 @@ class SearchView(SearchApiView):
     @extend_schema(
         operation_id="search",
         summary="Search tickets by meaning",
-        description="By meaning across languages, by shared identifiers, by words for what has no vector yet.",
+        description="By meaning across languages, by shared identifiers, by words where a vector is lacking.",
         tags=["search"],
         parameters=[TEXT, LIMIT, STATUS],
-        responses={200: answer(SearchSerializer, "One of three outcomes.", FOUND), **problems()},
+        responses={OK: answer(SearchSerializer, "One of three outcomes.", FOUND), **problems()},
     )
     def get(self, request: Request) -> Response:
         asked = self.asked()
@@ -153,7 +153,7 @@ class SimilarView(SearchApiView):
         tags=["search"],
         parameters=[LIMIT, STATUS],
         responses={
-            200: answer(SearchSerializer, "One of three outcomes.", FOUND),
+            OK: answer(SearchSerializer, "One of three outcomes.", FOUND),
             **problems(NOT_FOUND),
         },
     )

@@ -55,6 +55,7 @@ class StrictParameters(APIView):
     """Refuses query parameters it does not know: a misspelt filter must not look as if it had filtered."""
 
     parameters: tuple[str, ...] = ()
+    http_method_names = ["get", "head", "post", "patch"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
