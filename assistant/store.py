@@ -184,7 +184,7 @@ def commit_step(
     turn = _running(turn_id)
     said = _add(turn, Message.Role.ASSISTANT, content)
     scope = Scope(User.objects.get(pk=turn.conversation.user_id), turn.conversation, turn)
-    stored = [_run(scope, call) for call in calls]
+    stored = [run_call(scope, call) for call in calls]
     if not stored:
         return [said], []
     return [said, _add(turn, Message.Role.USER, [_result_block(call) for call in stored])], stored
@@ -215,7 +215,8 @@ def _root(turn: Turn) -> int:
     return turn.pk
 
 
-def _run(scope: Scope, call: Call) -> ToolCall:
+def run_call(scope: Scope, call: Call) -> ToolCall:
+    """What one tool reads or writes, with its record. Needs the transaction of the step."""
     result = call.execute(scope)
     stored = ToolCall.objects.create(
         conversation=scope.conversation,

@@ -1,8 +1,7 @@
 """Every way a model call can end, shown as what it is."""
 
-from assistant.events import Notice, TextDelta, TurnFinished
-from assistant.models import Message, Turn
-from assistant.services import continue_turn, retry_turn
+from assistant.events import TurnFinished
+from assistant.services import continue_turn
 from tests.assistant.conftest import Ask, run
 from tests.fakes.claude import ScriptedClaude, Thinking
 from tests.fakes.claude import ToolCall as Use
@@ -15,12 +14,17 @@ def finished(events: list) -> TurnFinished:
 
 def test_several_tools_in_one_message_after_text_and_thinking(ask: Ask, claude: ScriptedClaude) -> None:
     claude.reply(
-        Thinking("two"), "I look.", Use("list_tickets", {"status": "new"}), Use("list_tickets", {"status": "open"})
+        Thinking("two"),
+        "I look.",
+        Use("list_tickets", {"status": "new"}),
+        Use("list_tickets", {"status": "open"}),
     ).reply("Nothing.")
     turn, _events = ask("What is there?")
     assert [call.name for call in turn.tool_calls.all()] == ["list_tickets", "list_tickets"]
     assert turn.answer == "I look.\n\nNothing."
-    assert [block["type"] for block in claude.requests[1].body["messages"][-1]["content"]] == ["tool_result"] * 2
+    assert [block["type"] for block in claude.requests[1].body["messages"][-1]["content"]] == [
+        "tool_result"
+    ] * 2
 
 
 def test_thinking_goes_back_with_its_signature(ask: Ask, claude: ScriptedClaude) -> None:
@@ -46,7 +50,9 @@ def test_max_tokens_in_text_is_cut_and_can_be_continued(ask: Ask, claude: Script
     assert "cut off" in sent[-1]["content"][-1]["text"]
 
 
-def test_max_tokens_inside_a_tool_call_runs_nothing_and_tells_the_model(ask: Ask, claude: ScriptedClaude) -> None:
+def test_max_tokens_inside_a_tool_call_runs_nothing_and_tells_the_model(
+    ask: Ask, claude: ScriptedClaude
+) -> None:
     claude.reply(Use("create_ticket", {"title": "x", "description": "y"}), stop_reason="max_tokens")
     claude.reply("I could not.")
     turn, _events = ask("Create")
@@ -64,7 +70,9 @@ def test_max_tokens_while_thinking_is_cut_without_text(ask: Ask, claude: Scripte
     assert again.status == "done"
 
 
-def test_refusal_is_failed_and_the_declined_message_is_not_sent_again(ask: Ask, claude: ScriptedClaude) -> None:
+def test_refusal_is_failed_and_the_declined_message_is_not_sent_again(
+    ask: Ask, claude: ScriptedClaude
+) -> None:
     claude.reply("I", stop_reason="refusal").reply("Hello.")
     turn, events = ask("Something terrible")
     assert (turn.status, turn.error, turn.answer, turn.partial) == ("failed", "refusal", "", "I")
@@ -87,7 +95,11 @@ def test_a_conversation_goes_on_after_a_pause(ask: Ask, claude: ScriptedClaude) 
     ask("Go on")
     turn, _events = ask("And?")
     assert turn.status == "done"
-    assert [message["role"] for message in claude.requests[2].body["messages"]] == ["user", "assistant", "user"]
+    assert [message["role"] for message in claude.requests[2].body["messages"]] == [
+        "user",
+        "assistant",
+        "user",
+    ]
 
 
 def test_full_context_window_keeps_the_text_and_starts_afresh(ask: Ask, claude: ScriptedClaude) -> None:

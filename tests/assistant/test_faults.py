@@ -10,7 +10,17 @@ from assistant.events import Retrying, TextDelta, TurnFinished
 from assistant.models import Turn
 from assistant.services import retry_turn
 from tests.assistant.conftest import Ask, run
-from tests.fakes.claude import Drop, EndEarly, ErrorEvent, Fault, Hang, HttpError, Malformed, RawBody, ScriptedClaude
+from tests.fakes.claude import (
+    Drop,
+    EndEarly,
+    ErrorEvent,
+    Fault,
+    Hang,
+    HttpError,
+    Malformed,
+    RawBody,
+    ScriptedClaude,
+)
 from tests.fakes.claude import ToolCall as Use
 
 FINAL = [
@@ -85,7 +95,9 @@ def test_lasting_faults_end_with_their_sentence(
     ],
     ids=str,
 )
-def test_after_visible_text_nothing_is_retried(ask: Ask, claude: ScriptedClaude, fault: Fault, code: str) -> None:
+def test_after_visible_text_nothing_is_retried(
+    ask: Ask, claude: ScriptedClaude, fault: Fault, code: str
+) -> None:
     claude.fail(fault).reply("All of it.")
     turn, events = ask("Hello")
     said = "".join(event.text for event in events if isinstance(event, TextDelta))
@@ -123,7 +135,9 @@ def test_a_senseless_retry_after_is_ignored(ask: Ask, claude: ScriptedClaude, va
     assert ask("Hello")[0].status == "done"
 
 
-def test_a_server_that_never_answers(ask: Ask, claude: ScriptedClaude, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_never_answers(
+    ask: Ask, claude: ScriptedClaude, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(client, "SILENCE_SECONDS", 0.3)
     monkeypatch.setattr(calls, "RETRY_SECONDS", ())
     claude.fail(Hang(after=0))
@@ -157,16 +171,24 @@ def test_nobody_listens_at_the_address(ask: Ask, claude: ScriptedClaude, setting
 
 
 def test_a_fault_after_tools_keeps_what_they_did(ask: Ask, claude: ScriptedClaude) -> None:
-    claude.reply("I look.", Use("list_tickets", {})).fail(HttpError("invalid_request_error")).reply("Nothing new.")
+    claude.reply("I look.", Use("list_tickets", {})).fail(HttpError("invalid_request_error")).reply(
+        "Nothing new."
+    )
     turn, _events = ask("List")
     assert (turn.status, turn.error, turn.answer) == ("failed", "bad_request", "I look.")
     again = retry_turn(turn, turn.conversation.user)
     run(again)
     assert (again.status, again.tool_calls.count()) == ("done", 0)
-    assert [message["role"] for message in claude.requests[2].body["messages"]] == ["user", "assistant", "user"]
+    assert [message["role"] for message in claude.requests[2].body["messages"]] == [
+        "user",
+        "assistant",
+        "user",
+    ]
 
 
-def test_no_secret_and_no_body_in_what_is_stored(ask: Ask, claude: ScriptedClaude, settings: Settings, caplog) -> None:
+def test_no_secret_and_no_body_in_what_is_stored(
+    ask: Ask, claude: ScriptedClaude, settings: Settings, caplog
+) -> None:
     settings.ANTHROPIC_API_KEY = "sk-ant-very-secret"
     claude.fail(HttpError("authentication_error", message="the body says sk-ant-very-secret"))
     turn, events = ask("Hello")

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from assistant import client, loop, services, store
-from assistant.events import Event, TextDelta, ToolStarted, TurnFinished, TurnStarted
+from assistant.events import Event, TextDelta, TurnFinished, TurnStarted
 from assistant.models import Conversation, Message, ToolCall, Turn
 from assistant.services import Refused, post_message, retry_turn, stop_turn, undo_last_change
 from tests.assistant.conftest import Ask, collect, run
