@@ -1,6 +1,6 @@
 """Objects for tests. Tickets are created through the service, so that they have a history as in life."""
 
-from typing import Any
+from typing import Any, Protocol, TypeVar, cast
 
 import factory
 from django.contrib.auth.models import Permission, User
@@ -8,6 +8,17 @@ from factory.django import DjangoModelFactory
 
 from tickets.models import Category, Comment, Ticket, Via
 from tickets.services import create_ticket
+
+Made = TypeVar("Made", covariant=True)
+
+
+class Factory(Protocol[Made]):
+    """What tests use of a factory. Calling one makes an object, which type checkers do not see."""
+
+    def __call__(self, **given: Any) -> Made: ...
+
+    def create_batch(self, size: int, **given: Any) -> list[Any]: ...
+
 
 AGENT = ["view_ticket", "add_ticket", "change_ticket", "add_comment"]
 
@@ -18,7 +29,7 @@ def grant(user: User, codenames: list[str]) -> None:
     )
 
 
-class UserFactory(DjangoModelFactory[User]):
+class _User(DjangoModelFactory[User]):
     """A person without rights. `UserFactory(agent=True)`: staff that may view, add, change and comment."""
 
     class Meta:
@@ -41,14 +52,14 @@ class UserFactory(DjangoModelFactory[User]):
             grant(self, codenames)
 
 
-class CategoryFactory(DjangoModelFactory[Category]):
+class _Category(DjangoModelFactory[Category]):
     class Meta:
         model = Category
 
     name = factory.Sequence(lambda n: f"Category {n}")
 
 
-class TicketFactory(DjangoModelFactory[Ticket]):
+class _Ticket(DjangoModelFactory[Ticket]):
     """What `create_ticket()` does not take (status, created_at …) is written behind it, without events."""
 
     class Meta:
@@ -56,7 +67,7 @@ class TicketFactory(DjangoModelFactory[Ticket]):
 
     title = factory.Sequence(lambda n: f"Ticket {n}")
     description = ""
-    reporter = factory.SubFactory(UserFactory)
+    reporter = factory.SubFactory(_User)
     source = Ticket.Source.CHAT
 
     @classmethod
@@ -73,12 +84,12 @@ class TicketFactory(DjangoModelFactory[Ticket]):
         return ticket
 
 
-class CommentFactory(DjangoModelFactory[Comment]):
+class _Comment(DjangoModelFactory[Comment]):
     class Meta:
         model = Comment
 
-    ticket = factory.SubFactory(TicketFactory)
-    by = factory.SubFactory(UserFactory)
+    ticket = factory.SubFactory(_Ticket)
+    by = factory.SubFactory(_User)
     body = "Me too."
     internal = False
     via = Via.CHAT
@@ -87,3 +98,9 @@ class CommentFactory(DjangoModelFactory[Comment]):
     def _create(cls, model_class: type[Comment], *args: Any, **kwargs: Any) -> Comment:
         ticket: Ticket = kwargs.pop("ticket")
         return ticket.add_comment(**kwargs)
+
+
+UserFactory = cast(Factory[User], _User)
+CategoryFactory = cast(Factory[Category], _Category)
+TicketFactory = cast(Factory[Ticket], _Ticket)
+CommentFactory = cast(Factory[Comment], _Comment)

@@ -182,8 +182,8 @@ class TicketAdmin(admin.ModelAdmin):
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
-        field = super().formfield_for_dbfield(db_field, request, **kwargs)
-        if isinstance(getattr(field, "widget", None), RelatedFieldWidgetWrapper):
+        field: Any = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if isinstance(field.widget, RelatedFieldWidgetWrapper):
             field.widget = field.widget.widget
         if db_field.name == "resolution":
             field.widget.attrs["rows"] = 4

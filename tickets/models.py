@@ -535,6 +535,26 @@ class TicketEvent(models.Model):
         )  # fmt: skip
 
 
+class ImportRun(models.Model):
+    """How far the import of a file has come, so that it can be resumed and is not done twice."""
+
+    file_hash = models.CharField(max_length=64, unique=True, editable=False)
+    name = models.CharField(_("file"), max_length=200)
+    options = models.JSONField(default=dict)
+    rows = models.PositiveIntegerField(_("rows read"), default=0)
+    created = models.PositiveIntegerField(_("tickets created"), default=0)
+    rejected = models.PositiveIntegerField(_("rows rejected"), default=0)
+    started_at = models.DateTimeField(_("started"), default=clock.now, editable=False)
+    finished_at = models.DateTimeField(_("finished"), null=True, editable=False)
+
+    class Meta:
+        verbose_name = _("import")
+        verbose_name_plural = _("imports")
+
+    def __str__(self) -> str:
+        return self.name
+
+
 def readable(value: Any) -> str:
     """How the history writes a value: people by name, nothing as an empty text."""
     if value is None:

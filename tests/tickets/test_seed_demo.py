@@ -79,9 +79,9 @@ def test_the_second_time_nothing_comes_back(debug: None) -> None:
     assert "71 new tickets" in seed()
     Ticket.objects.filter(title="Printout fails on second floor").delete()
     Ticket.objects.first().change(by=None, via="system", title="Edited")  # type: ignore[union-attr]
-    before = [list(model.objects.order_by("pk").values()) for model in (User, Ticket, TicketEvent)]  # type: ignore[attr-defined]
+    before = [list(model.objects.order_by("pk").values()) for model in (User, Ticket, TicketEvent)]
     assert "0 new tickets, 0 new people" in seed()
-    assert before == [list(model.objects.order_by("pk").values()) for model in (User, Ticket, TicketEvent)]  # type: ignore[attr-defined]
+    assert before == [list(model.objects.order_by("pk").values()) for model in (User, Ticket, TicketEvent)]
 
 
 def test_the_login_works_and_nobody_else_has_one(debug: None, client: Client) -> None:

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
@@ -9,10 +11,9 @@ from tickets.services import create_ticket, find_category, get_or_create_categor
 pytestmark = pytest.mark.django_db
 
 
-def create(reporter: User, **given: object) -> Ticket:
-    return create_ticket(
-        **{"reporter": reporter, "title": "Printer", "description": "", "source": "chat", **given}
-    )  # type: ignore[arg-type]
+def create(reporter: User, **given: Any) -> Ticket:
+    values: dict[str, Any] = {"title": "Printer", "description": "", "source": "chat"}
+    return create_ticket(reporter=reporter, **(values | given))
 
 
 def test_creates_with_the_first_line_of_history(alice: User, charlie: User) -> None:
