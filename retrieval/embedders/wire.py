@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
+from weakref import finalize
 
 import httpx
 from django.utils.translation import gettext as _
@@ -18,7 +19,7 @@ MOST_DETAIL = 200
 LONGEST_RETRY_AFTER = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Wire:
     """POSTs JSON to one address. `key_setting` and `url_setting` name what the operator must mend."""
 
@@ -32,10 +33,9 @@ class Wire:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         timeout = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
         client = httpx.Client(headers=headers, timeout=timeout, follow_redirects=False)
-        return cls(client, url, key_setting, url_setting)
-
-    def __del__(self) -> None:
-        self.client.close()
+        wire = cls(client, url, key_setting, url_setting)
+        finalize(wire, client.close)
+        return wire
 
     def post(self, body: Mapping[str, Any]) -> Any:
         """The decoded JSON of a 200; raises EmbeddingError for everything else."""
