@@ -30,6 +30,7 @@ class Given:
     batch_texts = 1_000
     batch_bytes = 1_000_000
     remote = False
+    dilutes = False
 
     def __init__(self, dimensions: int) -> None:
         self.name = "bench"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from tickets.text import clean_text
 
+from .condense import condensed
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -25,15 +27,34 @@ def document(title: str, description: str) -> str:
     return f"{title}\n{description}"
 
 
-def embeddable(title: str, description: str, window_bytes: int, total_chars: int | None = None) -> Document:
-    """The text to embed, shortened to the model's window. Here a long text's title could be given more
-    weight.
+def embeddable(
+    title: str,
+    description: str,
+    window_bytes: int,
+    total_chars: int | None = None,
+    *,
+    dilutes: bool = False,
+) -> Document:
+    """The text to embed, shortened to the model's window; condensed as well for a model whose vectors
+    long texts dilute.
 
     `total_chars` is the length of the whole text where only its beginning was read.
     """
     full = document(title, description)
-    text = shorten(full, window_bytes)
-    return Document(clean_text(text), len(text), len(full) if total_chars is None else total_chars)
+    repeated = len(title) + 1 if dilutes and title and description.startswith(title) else 0
+    text, kept = prepared(full[repeated:], window_bytes, dilutes=dilutes)
+    kept += repeated  # a title that the description begins with anyway is embedded once
+    return Document(clean_text(text), kept, len(full) if total_chars is None else total_chars)
+
+
+def prepared(text: str, window_bytes: int, *, dilutes: bool) -> tuple[str, int]:
+    """A ticket's text or a query as the model gets it, and how many characters of the original it holds."""
+    if dilutes:
+        condensed_text, kept = condensed(shorten(text, window_bytes))
+        text = shorten(condensed_text, window_bytes)
+        return text, min(kept, len(text))
+    text = shorten(text, window_bytes)
+    return text, len(text)
 
 
 def shorten(text: str, window_bytes: int) -> str:

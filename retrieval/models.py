@@ -132,14 +132,14 @@ class WorkerState(models.Model):
 class SearchProfile(models.Model):
     """How the hits of one model are weighed and judged.
 
-    The score of a hit is the convex sum of its normalised parts by these weights; `floor` and `likely` are
-    bounds on that score. Without `calibrated_at` both bounds are guesses, and whoever shows a band says so.
+    The score of a hit is the convex sum of its parts by these weights, and orders; `floor` and `likely` are
+    bounds on its cosine, and what they are for is in `ranking.is_worth_reading()` and `is_likely()`. Without `calibrated_at` both bounds are guesses, and whoever shows a band says so.
     """
 
     model = model_key_field(primary_key=True)
     meaning_weight = models.FloatField(_("weight of meaning"), default=1.0)
-    identifier_weight = models.FloatField(_("weight of shared identifiers"), default=0.3)
-    word_weight = models.FloatField(_("weight of words"), default=0.0)
+    identifier_weight = models.FloatField(_("weight of shared identifiers"), default=0.2)
+    word_weight = models.FloatField(_("weight of words"), default=0.5)
     floor = models.FloatField(_("floor"), null=True)
     likely = models.FloatField(_("bound of likely"), null=True)
     alert_rate = models.FloatField(_("alert rate"), null=True)

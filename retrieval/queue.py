@@ -150,12 +150,16 @@ class Queue:
             cursor.execute(BUSY, self._these(ids))
             return int(cursor.fetchone()[0])
 
-    def read(self, ids: Collection[int], window_bytes: int) -> list[Job]:
+    def read(self, ids: Collection[int], window_bytes: int, *, dilutes: bool) -> list[Job]:
         """The texts of claimed tickets; those deleted meanwhile are missing."""
         with connection.cursor() as cursor:
             cursor.execute(READ, {"ids": list(ids), "window": window_bytes})
             return [
-                Job(pk, bytes(content_hash), embeddable(title, description, window_bytes, total))
+                Job(
+                    pk,
+                    bytes(content_hash),
+                    embeddable(title, description, window_bytes, total, dilutes=dilutes),
+                )
                 for pk, content_hash, title, description, total in cursor.fetchall()
             ]
 

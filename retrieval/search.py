@@ -21,12 +21,12 @@ from tickets.permissions import Person, may_view
 from tickets.text import clean_text, is_blank
 
 from .candidates import MOST_WAITING, Found, Scope, collect, collect_without_vector, scope_of
-from .documents import document, shorten
+from .documents import document, prepared
 from .embedders import EmbeddingError
 from .index import Index, Unavailable, counted_state, usable_index
-from .interim_ranking import Candidate, RankedHit, rank, words_help
 from .log import log_and_fetch
 from .models import SearchProfile
+from .ranking import Candidate, RankedHit, Weights, is_likely, is_worth_reading, rank, words_help
 from .results import Band, Coverage, Hit, Outcome, SearchOutcome
 
 __all__ = ["Band", "Coverage", "Hit", "Outcome", "SearchOutcome", "find_similar"]
@@ -110,7 +110,9 @@ class Search:
     def _embedded(self, index: Index) -> NDArray[np.float32]:
         started = perf_counter()
         try:
-            return index.embedder.embed_query(shorten(self.query, index.embedder.window_bytes))
+            embedder = index.embedder
+            text, _kept = prepared(self.query, embedder.window_bytes, dilutes=embedder.dilutes)
+            return embedder.embed_query(text)
         except EmbeddingError as error:
             raise Unavailable(str(error), error.code) from error
         finally:
@@ -134,8 +136,11 @@ class Search:
     def _ranked(self, found: Found, profile: SearchProfile, total: int) -> list[RankedHit]:
         """The best candidates above the floor."""
         candidates = self._candidates(found)
-        ranked = rank(candidates, query=self.query, frequencies=found.frequencies, total=total)
-        return [hit for hit in ranked if profile.floor is None or hit.score >= profile.floor][: self.limit]
+        weights = Weights(profile.identifier_weight, profile.word_weight)
+        ranked = rank(
+            candidates, query=self.query, frequencies=found.frequencies, total=total, weights=weights
+        )
+        return [hit for hit in ranked if is_worth_reading(hit, profile.floor)][: self.limit]
 
     def _candidates(self, found: Found) -> list[Candidate]:
         ids = found.ids
@@ -170,7 +175,7 @@ class Search:
         )
 
     def _hit(self, number: int, hit: RankedHit, ticket: Ticket) -> Hit:
-        likely = self._profile.likely is not None and hit.score >= self._profile.likely
+        likely = is_likely(hit, self._profile.floor, self._profile.likely)
         return Hit(
             ticket=ticket,
             rank=number,

@@ -220,7 +220,7 @@ class Worker:
             ids = self._claim_ids()
             if not ids:
                 return False
-            jobs = self.queue.read(ids, self.embedder.window_bytes)
+            jobs = self.queue.read(ids, self.embedder.window_bytes, dilutes=self.embedder.dilutes)
             self._store_blank([job for job in jobs if job.document.is_blank])
             jobs = [job for job in jobs if not job.document.is_blank]
             documents = [job.document for job in jobs]

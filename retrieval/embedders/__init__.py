@@ -35,7 +35,8 @@ class Embedder(Protocol):
     """Turns texts into unit vectors. Safe to use from several threads at once.
 
     `window_bytes`: how much of one text (UTF-8) the model takes; `batch_texts`, `batch_bytes`: what one call
-    takes; `remote`: calls wait for a network, so several at once are faster.
+    takes; `remote`: calls wait for a network, so several at once are faster; `dilutes`: long texts blur its
+    vectors, so they are condensed first.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Embedder(Protocol):
     batch_texts: int
     batch_bytes: int
     remote: bool
+    dilutes: bool
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Answers (n, dimensions) in the order of the texts; raises EmbeddingError."""

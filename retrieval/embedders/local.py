@@ -32,6 +32,7 @@ class LocalEmbedder:
     batch_texts = 1_000
     batch_bytes = 1_000_000
     remote = False
+    dilutes = True
 
     def __init__(self, threads: int) -> None:
         self._threads = threads

@@ -31,6 +31,7 @@ class OpenAIEmbedder:
     batch_texts = 32
     batch_bytes = 200_000
     remote = True
+    dilutes = False
 
     def __init__(
         self, model: str, dimensions: int, wire: Wire, *, document_prefix: str, query_prefix: str

@@ -32,6 +32,7 @@ class VoyageEmbedder:
     window_bytes = int(WINDOW_TOKENS * BYTES_PER_TOKEN * MARGIN)
     batch_texts = 1_000
     remote = True
+    dilutes = False
 
     def __init__(self, model: str, dimensions: int, *, key: str, base_url: str, seconds: float) -> None:
         self.name = model
