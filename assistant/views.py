@@ -83,7 +83,9 @@ def thread(request: HttpRequest, conversation_id: int) -> HttpResponse:
 def _seems_dead(turn: Turn) -> bool:
     """Whether a look at the database is worth it: a running turn without a recent sign of life."""
     silent_since = timezone.now() - ABANDONED_AFTER
-    return turn.status == Turn.Status.RUNNING and (turn.heartbeat_at is None or turn.heartbeat_at < silent_since)
+    return turn.status == Turn.Status.RUNNING and (
+        turn.heartbeat_at is None or turn.heartbeat_at < silent_since
+    )
 
 
 def _listed(request: HttpRequest) -> list[Conversation]:
@@ -122,8 +124,10 @@ def _tail(request: HttpRequest, conversation: Conversation, **more: Any) -> Http
     user, after = person(request), _after(request)
     newer = conversation.turns.filter(pk__gt=after).select_related("conversation")
     views = [load_turn(turn, user) for turn in newer]
+    # What the person has just done may take the offer to try again from the turn before. A mere look changes
+    # nothing there, and must not replace a button that is being pressed.
     last = conversation.turns.filter(pk=after).select_related("conversation").first()
-    if last and last.is_incomplete:  # it may no longer offer to try again
+    if request.method == "POST" and last and last.is_incomplete:
         more["outdated"] = load_turn(last, user)
     context = {"conversation": conversation} | _tail_context(conversation, views, after) | more
     return render(request, "assistant/_tail.html", context)

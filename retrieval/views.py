@@ -22,7 +22,7 @@ from tickets.text import clean_text
 
 # About three pages of text; what comes after them no longer moves the vector.
 MAX_QUERY_CHARACTERS = 8_000
-HITS_SHOWN = 20
+HITS_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)

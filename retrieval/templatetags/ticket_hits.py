@@ -57,5 +57,11 @@ def language_name(code: str) -> str:
 
 
 @register.filter
+def beyond(passage: str, title: str) -> str:
+    """The passage without the title at its beginning, which the card shows above it anyway."""
+    return passage.removeprefix(title).strip()
+
+
+@register.filter
 def marked(text: str, terms: list[str]) -> SafeString:
     return highlighted(text, terms)

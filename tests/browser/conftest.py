@@ -24,9 +24,13 @@ class Rehearsal:
     def __init__(self, delay: float) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
-        config = uvicorn.Config(application(delay), log_config=None, lifespan="off", ws="none", interface="asgi3")
+        config = uvicorn.Config(
+            application(delay), log_config=None, lifespan="off", ws="none", interface="asgi3"
+        )
         self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True)
+        self.thread = threading.Thread(
+            target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True
+        )
 
     def __enter__(self) -> "Rehearsal":
         self.thread.start()
@@ -52,7 +56,7 @@ def rehearsal(settings: Any) -> Iterator[Rehearsal]:
 def slow_rehearsal(settings: Any) -> Iterator[Rehearsal]:
     """Slow enough that a person can press a button before the answer ends."""
     settings.ASSISTANT_BACKEND = "rehearsal"
-    with Rehearsal(delay=0.25) as model:
+    with Rehearsal(delay=0.1) as model:
         settings.ANTHROPIC_BASE_URL = model.address
         yield model
 
@@ -66,8 +70,14 @@ def alice(transactional_db: None) -> User:
 def tickets(alice: User) -> dict[str, Ticket]:
     """A small helpdesk: the ticket that is meant, and others that are not."""
     rows = {
-        "printer": ("Printout fails on second floor", "Nothing comes out of the printer near the kitchen on floor 2."),
-        "vpn": ("VPN disconnects every few minutes", "The tunnel drops and reconnects, worst in the afternoon."),
+        "printer": (
+            "Printout fails on second floor",
+            "Nothing comes out of the printer near the kitchen on floor 2.",
+        ),
+        "vpn": (
+            "VPN disconnects every few minutes",
+            "The tunnel drops and reconnects, worst in the afternoon.",
+        ),
         "password": ("Passwort abgelaufen", "Die Anmeldung am Rechner klappt seit dem Urlaub nicht mehr."),
         "door": ("Badge does not open the warehouse door", "The reader blinks red for my card since Monday."),
         "mail": ("Outlook zeigt keine neuen E-Mails", "Seit heute Morgen kommt nichts mehr an."),

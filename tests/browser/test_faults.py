@@ -49,7 +49,7 @@ def test_a_broken_answer_stays_visible_and_can_be_tried_again(
     claude.reply("Here is the whole answer.")
     log_in()
     send(page, "hello")
-    expect(last_turn(page)).to_have_attribute("data-status", "failed", timeout=15_000)
+    expect(last_turn(page)).to_have_attribute("data-status", "interrupted", timeout=15_000)
     expect(last_turn(page)).to_contain_text("This answer is incomplete.")
     page.get_by_role("button", name="Try again").click()
     expect(page.locator("article.turn")).to_have_count(2)
@@ -94,7 +94,9 @@ def test_an_empty_message_is_not_sent(page: Page, claude: ScriptedClaude, alice:
     assert page.url.endswith("/chat/")
 
 
-def test_enter_while_composing_does_not_send(page: Page, claude: ScriptedClaude, alice: User, log_in: Step) -> None:
+def test_enter_while_composing_does_not_send(
+    page: Page, claude: ScriptedClaude, alice: User, log_in: Step
+) -> None:
     log_in()
     page.get_by_label("Your message").fill("にほん")
     page.evaluate(

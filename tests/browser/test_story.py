@@ -37,7 +37,9 @@ def test_from_login_to_second_ticket(
     card = page.locator(f'.card[data-ticket="{printer.pk}"]')
     expect(card).to_contain_text("Printout fails on second floor")
     expect(card).to_contain_text("EN")
-    expect(card.get_by_role("link", name=f"#{printer.pk}")).to_have_attribute("href", f"/tickets/{printer.pk}/")
+    expect(card.get_by_role("link", name=f"#{printer.pk}")).to_have_attribute(
+        "href", f"/tickets/{printer.pk}/"
+    )
     expect(page.locator(".step").first).to_contain_text("Drucker im zweiten Stock reagiert nicht")
     assert Ticket.objects.count() == len(tickets)
 
@@ -88,7 +90,9 @@ def test_not_the_same_goes_on_with_a_new_ticket(
     assert Ticket.objects.count() == len(tickets) + 1
 
 
-def test_html_in_a_ticket_is_text(page: Page, rehearsal: Rehearsal, alice: User, embed: Step, log_in: Step) -> None:
+def test_html_in_a_ticket_is_text(
+    page: Page, rehearsal: Rehearsal, alice: User, embed: Step, log_in: Step
+) -> None:
     from tests.factories import TicketFactory
 
     evil = '<img src=x onerror="document.title=1"><script>document.title=2</script> printer broken'
@@ -107,10 +111,10 @@ def test_html_in_a_ticket_is_text(page: Page, rehearsal: Rehearsal, alice: User,
 
 def test_german_by_the_switch(page: Page, rehearsal: Rehearsal, alice: User, log_in: Step) -> None:
     log_in()
-    page.get_by_role("button", name="DE").click()
+    page.get_by_role("button", name="DE", exact=True).click()
     expect(page.get_by_role("heading", name="Was funktioniert nicht?")).to_be_visible()
     expect(page.locator("html")).to_have_attribute("lang", "de")
-    page.get_by_role("button", name="EN").click()
+    page.get_by_role("button", name="EN", exact=True).click()
     expect(page.get_by_role("heading", name="What is not working?")).to_be_visible()
 
 
