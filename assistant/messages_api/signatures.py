@@ -32,9 +32,13 @@ class Ledger:
 
     def sign(self, thinking: str, body: JsonObject, answer: list[JsonObject]) -> str:
         """The signature for a thinking block that follows the blocks `answer` of the reply to `body`."""
-        partial: JsonObject = {"role": "assistant", "content": answer}
-        prefix, previous = _prefixes(body, [*messages_of(body), partial])
-        return self._seal(_model(body), prefix, previous, thinking)
+        prefix = _Prefix(body)
+        for message in messages_of(body):
+            for block in content_of(message):
+                prefix.add(message["role"], block)
+        for block in answer:
+            prefix.add("assistant", block)
+        return self._seal(_model(body), prefix.digest(), prefix.previous, thinking)
 
     def remember(self, answer: list[JsonObject], *, paused: bool) -> None:
         """Note a finished answer, so that a replay of it can be recognised."""
@@ -53,25 +57,23 @@ class Ledger:
 
     def check_thinking(self, body: JsonObject) -> None:
         """Raise ApiError for a thinking block that was changed, forged, moved or bound to another history."""
-        messages = messages_of(body)
-        for index, message in enumerate(messages):
+        prefix, model = _Prefix(body), _model(body)
+        for index, message in enumerate(messages_of(body)):
             for position, block in enumerate(content_of(message)):
                 if block["type"] == "thinking":
-                    partial: JsonObject = {"role": "assistant", "content": content_of(message)[:position]}
-                    self._check(
-                        block, body, [*messages[:index], partial], f"messages.{index}.content.{position}"
-                    )
-        self._check_latest(messages)
+                    self._check(block, model, prefix, f"messages.{index}.content.{position}")
+                prefix.add(message["role"], block)
+        self._check_latest(messages_of(body))
 
-    def _check(self, block: JsonObject, body: JsonObject, history: list[JsonObject], path: str) -> None:
-        model, prefix, previous = _open(str(block["signature"]))
-        if self._seal(model, prefix, previous, str(block["thinking"])) != block["signature"]:
+    def _check(self, block: JsonObject, model: bytes, prefix: _Prefix, path: str) -> None:
+        claimed_model, claimed_prefix, claimed_previous = claimed = _open(str(block["signature"]))
+        if self._seal(*claimed, str(block["thinking"])) != block["signature"]:
             raise invalid(f"{path}: Invalid `signature` in `thinking` block")
-        if model != _model(body):
+        if claimed_model != model:
             return  # docs: a block of another model is dropped without an error
-        expected_prefix, expected_previous = _prefixes(body, history)
-        leading = expected_previous == digest("")  # older thinking may be left out, but not from the middle
-        if prefix != expected_prefix or (previous != expected_previous and not leading):
+        # Older thinking may be left out, but not from the middle.
+        follows = prefix.previous in (claimed_previous, _NO_THINKING)
+        if claimed_prefix != prefix.digest() or not follows:
             raise invalid(
                 f"{path}: Invalid `signature` in `thinking` block. The block is bound to a different "
                 "conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "
@@ -111,10 +113,37 @@ def content_of(message: JsonObject) -> list[JsonObject]:
     return cast("list[JsonObject]", content)
 
 
+def _canonical(value: object) -> bytes:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")
+
+
 def digest(value: object) -> bytes:
     """A short stable digest of a JSON value."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8", "replace")).digest()[:_DIGEST_BYTES]
+    return hashlib.sha256(_canonical(value)).digest()[:_DIGEST_BYTES]
+
+
+_NO_THINKING = digest("")
+
+
+class _Prefix:
+    """Everything that stands before a block: a running digest of it, and the last thinking in it."""
+
+    def __init__(self, body: JsonObject) -> None:
+        system = body.get("system") or []
+        if isinstance(system, str):
+            system = [{"type": "text", "text": system}]
+        self.previous = _NO_THINKING
+        self._hash = hashlib.sha256(_canonical(_plain([system, body.get("tools") or []])))
+
+    def add(self, role: object, block: JsonObject) -> None:
+        if block["type"] in THINKING_TYPES:
+            self.previous = digest(block.get("signature", ""))
+        else:
+            self._hash.update(_canonical([role, _plain(block)]))
+
+    def digest(self) -> bytes:
+        return self._hash.digest()[:_DIGEST_BYTES]
 
 
 def _model(body: JsonObject) -> bytes:
@@ -123,22 +152,6 @@ def _model(body: JsonObject) -> bytes:
 
 def _thinking(content: list[JsonObject]) -> list[JsonObject]:
     return [block for block in content if block["type"] in THINKING_TYPES]
-
-
-def _prefixes(body: JsonObject, history: list[JsonObject]) -> tuple[bytes, bytes]:
-    """Digests of all that stands before a block without thinking, and of the last thinking before it."""
-    system = body.get("system") or []
-    if isinstance(system, str):
-        system = [{"type": "text", "text": system}]
-    visible: list[object] = [system, body.get("tools") or []]
-    signatures = [""]
-    for message in history:
-        for block in content_of(message):
-            if block["type"] in THINKING_TYPES:
-                signatures.append(str(block.get("signature", "")))
-            else:
-                visible.append([message["role"], block])
-    return digest(_plain(visible)), digest(signatures[-1])
 
 
 def _plain(value: object) -> object:

@@ -123,6 +123,7 @@ _PRIORITIES = (
     ("normal", r"normal\w*"),
 )
 _ASSIGNEE = _pattern(r"\b(?:assign\b.*?\bto|weise?\b.*?[#]\d+|zuweisen\s+an)\s+@?([\w.@+-]+)")
+READ_CHARACTERS = 1000  # a wish stands at the beginning; patterns over long texts are slow
 MAX_WORDS_OF_A_CHOICE = 6  # "I think it is #7"
 _NUMBER = re.compile(r"#\s?(\d{1,18})\b|\b(?:ticket|nummer|number|no\.|nr\.?)\s+(\d{1,18})\b", re.IGNORECASE)
 
@@ -132,8 +133,9 @@ def read_wish(text: str, *, asked: bool) -> Wish:
     words = _SALUTATION.sub("", text, count=1).strip()
     if not words:
         return Wish(Intent.GREETING)
-    tickets = tuple(int(a or b) for a, b in _NUMBER.findall(words))
-    return Wish(_intent(words, tickets, asked), words, tickets, _fields(words, tickets))
+    opening = words[:READ_CHARACTERS]
+    tickets = tuple(int(a or b) for a, b in _NUMBER.findall(opening))
+    return Wish(_intent(opening, tickets, asked), words, tickets, _fields(opening, tickets))
 
 
 def _intent(words: str, tickets: tuple[int, ...], asked: bool) -> Intent:

@@ -644,7 +644,7 @@ CORRUPTIONS: dict[str, Callable[[Body, int], object]] = {
 }
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @pytest.mark.parametrize("name", CORRUPTIONS)
 @given(conversation=conversations(), which=st.integers(0, 1000))
 def test_one_corruption_is_refused(name: str, conversation: tuple[Body, Ledger], which: int) -> None:

@@ -463,6 +463,13 @@ def test_long_problem_gets_a_short_title_and_keeps_every_word() -> None:
     assert chat.calls[1][1]["description"] == problem.strip()
 
 
+@pytest.mark.parametrize("words", ["assign ", "zeig ", "x: ", "#1 ", "was "])
+def test_a_very_long_message_is_read_quickly(words: str) -> None:
+    started = time.perf_counter()
+    read_wish(words * 30_000, asked=True)
+    assert time.perf_counter() - started < 2
+
+
 @given(st.text(min_size=1), st.booleans())
 def test_any_words_can_be_read(words: str, asked: bool) -> None:
     assert read_wish(words, asked=asked).intent in Intent
