@@ -20,11 +20,11 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 .venv/.requirements: requirements.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -r requirements.txt
+	$(BIN)/python -m pip install --quiet --no-compile -r requirements.txt
 	@touch $@
 
 .venv/.requirements-dev: requirements.txt requirements-dev.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --no-compile -r requirements-dev.txt
 	@touch $@ .venv/.requirements
 
 # --- checks ---
