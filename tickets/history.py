@@ -34,7 +34,8 @@ def describe(event: TicketEvent) -> Line:
 
 
 def field_label(name: str) -> str:
-    return f"“{Ticket._meta.get_field(name).verbose_name}”"  # type: ignore[union-attr]
+    label = Ticket._meta.get_field(name).verbose_name  # type: ignore[union-attr]
+    return _("“%(label)s”") % {"label": label}
 
 
 def value_label(field: str, value: str) -> str:

@@ -12,7 +12,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator
 from django.db import connection, models, transaction
-from django.db.models import F, Func, Q
+from django.db.models import F, Func, Q, Subquery
 from django.db.models.functions import Lower
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
@@ -297,7 +297,7 @@ class Ticket(models.Model):
             Ticket.objects.filter(pk=comment.ticket_id).update(updated_at=comment.created_at)
             TicketEvent.objects.create(
                 ticket=comment.ticket,
-                version=comment.ticket.version,
+                version=Subquery(Ticket.objects.filter(pk=comment.ticket_id).values("version")),
                 kind=TicketEvent.Kind.COMMENTED,
                 new="internal" if internal else "public",
                 new_ref=comment.pk,

@@ -133,6 +133,17 @@ def test_a_comment_is_recorded_and_counts_as_activity(alice: User) -> None:
     assert Ticket.objects.get().version == 1
 
 
+def test_a_comment_is_placed_behind_the_changes_it_follows(alice: User) -> None:
+    ticket = TicketFactory()
+    Ticket.objects.get().change(by=alice, via="api", title="New")
+    ticket.add_comment(by=alice, body="By somebody who has not seen the change", internal=False, via="api")
+    assert list(ticket.events.values_list("kind", "version")) == [
+        ("created", 1),
+        ("changed", 2),
+        ("commented", 2),
+    ]
+
+
 @pytest.mark.parametrize("body", ["", "  ", "\n", "\u200b"])
 def test_an_empty_comment_is_refused(alice: User, body: str) -> None:
     with pytest.raises(ValidationError):
