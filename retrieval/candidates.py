@@ -7,6 +7,7 @@ none returns fewer rows than exist.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -18,9 +19,13 @@ from numpy.typing import NDArray
 
 from tickets.querysets import TicketQuerySet
 
+from . import second_stage
 from .index import Index
+from .ranking import words_help
 
 VECTOR_CANDIDATES = 50
+# Where words are compared too, more of them have a chance.
+LONG_QUERY_CANDIDATES = 100
 IDENTIFIER_LIMIT = 200
 MOST_WAITING = 5_000
 MOST_FAILED = 1_000
@@ -28,9 +33,12 @@ WORD_CANDIDATES = 50
 MOST_NEW = 10_000
 # From here on a second process shares the scan; below, starting it costs more than it saves.
 PARALLEL_FROM = 50_000
+# Filters that fewer pass than this share are searched exactly: an approximate index loses too much behind
+# them.
+SELECTIVE = 0.05
 
 NEAREST = """nearest AS MATERIALIZED (
-    SELECT ticket_id, embedding <#> {vector}::halfvec AS distance
+    SELECT ticket_id, {column} <#> {vector}::{type} AS distance
     FROM retrieval_ticketembedding
     WHERE model = {model} AND embedding IS NOT NULL {filters}
     ORDER BY distance
@@ -174,14 +182,33 @@ def scope_of(
 
 def collect(text: str, vector: NDArray[np.float32], index: Index, scope: Scope) -> Found:
     """Everything that a search with a vector may show."""
+    if index.state.second_stage and not _is_selective(scope, index.state.total):
+        found = _collect(text, vector, index, scope, approximate=True)
+        if len(found.cosines) >= min(VECTOR_CANDIDATES, index.state.indexed):
+            return found
+        # The index gave up before the filters were satisfied.
+    return _collect(text, vector, index, scope, approximate=False)
+
+
+def _collect(
+    text: str, vector: NDArray[np.float32], index: Index, scope: Scope, *, approximate: bool
+) -> Found:
     parameters: dict[str, Any] = {
         "vector": str(vector.astype(np.float16).tolist()),
         "model": index.model,
         "since": index.state.swept_at or "-infinity",
         "last_id": index.state.last_id,
     }
+    column, kind = second_stage.column_of(index.model) if approximate else ("embedding", "halfvec")
     tables = [
-        _nearest(scope, parameters),
+        NEAREST.format(
+            column=column,
+            type=kind,
+            vector="%(vector)s",
+            model="%(model)s",
+            filters=scope.filters("ticket_id", parameters),
+            limit=LONG_QUERY_CANDIDATES if words_help(text) else VECTOR_CANDIDATES,
+        ),
         WAITING.format(since="%(since)s", model="%(model)s", most=MOST_WAITING, failed=MOST_FAILED),
     ]
     rows = [
@@ -192,7 +219,11 @@ def collect(text: str, vector: NDArray[np.float32], index: Index, scope: Scope) 
         parameters["text"] = text
         tables.append(_sharing(scope, parameters))
         rows.append(SHARED.format(cosine=COSINE, limit=IDENTIFIER_LIMIT, join=JOIN_VECTORS))
-    found = _run(tables, rows, parameters, parallel=index.state.total >= PARALLEL_FROM)
+    if approximate:
+        planner = second_stage.scan_settings(index.model)
+    else:
+        planner = scan_settings(index.state.total >= PARALLEL_FROM)
+    found = _run(tables, rows, parameters, planner)
     words = word_query(text) if found.waiting else ""
     if words:
         parameters["words"] = words
@@ -200,6 +231,16 @@ def collect(text: str, vector: NDArray[np.float32], index: Index, scope: Scope) 
         row = WAITING_WORDS.format(words="%(words)s::tsquery", filters=filters, limit=WORD_CANDIDATES)
         _run(tables[1:2], [row], parameters, found=found)
     return found
+
+
+def _is_selective(scope: Scope, total: int) -> bool:
+    """Whether so few tickets pass the filters, by the planner's estimate, that the index would search in
+    vain.
+    """
+    if not scope.tickets.query.where:
+        return False
+    plan = scope.tickets.order_by().values("pk").explain(format="json")
+    return bool(json.loads(plan)[0]["Plan"]["Plan Rows"] < SELECTIVE * total)
 
 
 def collect_without_vector(text: str, scope: Scope) -> Found:
@@ -223,11 +264,6 @@ def word_query(text: str) -> str:
     return " | ".join(f"'{word}'" for word in list(words)[:MOST_WORDS])
 
 
-def _nearest(scope: Scope, parameters: dict[str, Any]) -> str:
-    filters = scope.filters("ticket_id", parameters)
-    return NEAREST.format(vector="%(vector)s", model="%(model)s", filters=filters, limit=VECTOR_CANDIDATES)
-
-
 def _sharing(scope: Scope, parameters: dict[str, Any]) -> str:
     return SHARING.format(text="%(text)s", filters=scope.filters("id", parameters), limit=IDENTIFIER_LIMIT)
 
@@ -243,14 +279,13 @@ def _run(
     tables: Iterable[str],
     rows: Iterable[str],
     parameters: dict[str, Any],
-    *,
-    parallel: bool = False,
+    planner: str = "",
     found: Found | None = None,
 ) -> Found:
     statement = f"WITH {', '.join(tables)}\n" + "\nUNION ALL\n".join(rows)
     found = found or Found()
     with connection.cursor() as cursor:
-        cursor.execute(scan_settings(parallel) + statement, parameters)
+        cursor.execute(planner + statement, parameters)
         while cursor.description is None:
             cursor.nextset()
         for row in cursor.fetchall():
@@ -259,7 +294,7 @@ def _run(
 
 
 def scan_settings(parallel: bool) -> str:
-    """Planner settings for this one statement; sent along with it, they cost no round trip."""
+    """Planner settings for one exact scan; sent along with the statement, they cost no round trip."""
     processes = "SET LOCAL max_parallel_workers_per_gather = {}; "
     if not parallel:
         return processes.format(0)

@@ -133,7 +133,8 @@ class SearchProfile(models.Model):
     """How the hits of one model are weighed and judged.
 
     The score of a hit is the convex sum of its parts by these weights, and orders; `floor` and `likely` are
-    bounds on its cosine, and what they are for is in `ranking.is_worth_reading()` and `is_likely()`. Without `calibrated_at` both bounds are guesses, and whoever shows a band says so.
+    bounds on its cosine, and what they are for is in `ranking.is_worth_reading()` and `is_likely()`. Without
+    `calibrated_at` both bounds are guesses, and whoever shows a band says so.
     """
 
     model = model_key_field(primary_key=True)
