@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, cast
+from urllib.parse import urlencode, urlsplit
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
@@ -30,4 +31,16 @@ def for_ticket_staff(view: View) -> View:
         person(request)
         return view(request, *args, **kwargs)
 
-    return checked
+    @wraps(view)
+    def entry(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.headers.get("HX-Request") and not request.user.is_authenticated:
+            return _login_of_the_whole_page(request)
+        return checked(request, *args, **kwargs)
+
+    return entry
+
+
+def _login_of_the_whole_page(request: HttpRequest) -> HttpResponse:
+    """A fragment cannot hold the login page: the browser goes there and comes back to where it was."""
+    page = urlsplit(request.headers.get("HX-Current-URL", "")).path or "/"
+    return HttpResponse(status=401, headers={"HX-Redirect": f"/login/?{urlencode({'next': page})}"})

@@ -29,4 +29,4 @@ def coverage_sentence(coverage: Coverage) -> str:
         )
         % numbers
     )
-    return f"{sentence} {_('They are searched by their words.')}"
+    return sentence + " " + _("They are searched by their words.")

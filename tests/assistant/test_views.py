@@ -45,7 +45,9 @@ def conversation(alice: User) -> Conversation:
     return Conversation.objects.create(user=alice, title="Printer")
 
 
-def make_turn(conversation: Conversation, question: str = "hello", answer: str = "Hi.", **fields: Any) -> Turn:
+def make_turn(
+    conversation: Conversation, question: str = "hello", answer: str = "Hi.", **fields: Any
+) -> Turn:
     """A finished turn as the loop leaves it."""
     fields = {"status": Turn.Status.DONE, "total_ms": 900} | fields
     turn = Turn.objects.create(conversation=conversation, question=question, answer=answer, **fields)
@@ -71,7 +73,12 @@ def running_turn(conversation: Conversation, seconds_ago: float) -> Turn:
     """A turn whose process gave its last sign of life so long ago."""
     alive = timezone.now() - timedelta(seconds=seconds_ago)
     return make_turn(
-        conversation, answer="", status=Turn.Status.RUNNING, started_at=alive, heartbeat_at=alive, total_ms=None
+        conversation,
+        answer="",
+        status=Turn.Status.RUNNING,
+        started_at=alive,
+        heartbeat_at=alive,
+        total_ms=None,
     )
 
 
@@ -93,6 +100,14 @@ def test_strangers_are_sent_to_the_login(client: Client, conversation: Conversat
     for address in addresses(conversation, turn).values():
         assert client.post(address)["Location"].startswith("/login/")
     assert client.get(f"/chat/{conversation.pk}/turns/{turn.pk}/stream/")["Location"].startswith("/login/")
+
+
+def test_a_fragment_after_the_session_ended_leads_to_the_login(client: Client, conversation: Conversation) -> None:
+    page = f"/chat/{conversation.pk}/"
+    headers = HTMX | {"HX-Current-URL": f"http://testserver{page}"}
+    response = client.post(f"{page}messages/", {"text": "hello"}, headers=headers)
+    assert response.status_code == 401
+    assert response["HX-Redirect"] == f"/login/?next=%2Fchat%2F{conversation.pk}%2F"
 
 
 @pytest.mark.parametrize("person", [{}, {"is_staff": True}, {"permissions": ["view_ticket"]}])
@@ -198,13 +213,21 @@ def test_a_turn_whose_process_died_is_closed_at_the_next_look(
 
 def _with_search(turn: Turn, tickets: list[Ticket]) -> ToolCall:
     identifier = f"toolu_{turn.pk}"
-    blocks = [{"type": "tool_use", "id": identifier, "name": "find_similar_tickets", "input": {"query": "printer"}}]
+    blocks = [
+        {"type": "tool_use", "id": identifier, "name": "find_similar_tickets", "input": {"query": "printer"}}
+    ]
     Message.objects.create(
         conversation=turn.conversation, turn=turn, role=Message.Role.ASSISTANT, content=blocks
     )
     hits = [
-        {"ticket": ticket.pk, "rank": rank, "band": "likely" if rank == 1 else "possible", "similarity": 0.7,
-         "matched": ["meaning"], "passage": "Nothing comes out."}
+        {
+            "ticket": ticket.pk,
+            "rank": rank,
+            "band": "likely" if rank == 1 else "possible",
+            "similarity": 0.7,
+            "matched": ["meaning"],
+            "passage": "Nothing comes out.",
+        }
         for rank, ticket in enumerate(tickets, 1)
     ]
     for ticket in tickets:
@@ -212,8 +235,14 @@ def _with_search(turn: Turn, tickets: list[Ticket]) -> ToolCall:
             conversation=turn.conversation, ticket=ticket, defaults={"version_seen": 1}
         )
     return ToolCall.objects.create(
-        conversation=turn.conversation, turn=turn, tool_use_id=identifier, name="find_similar_tickets",
-        input={"query": "printer"}, result="{}", outcome="found", hits=hits,
+        conversation=turn.conversation,
+        turn=turn,
+        tool_use_id=identifier,
+        name="find_similar_tickets",
+        input={"query": "printer"},
+        result="{}",
+        outcome="found",
+        hits=hits,
     )
 
 
@@ -333,9 +362,7 @@ def test_retry_only_what_is_broken(web: Client, conversation: Conversation, turn
     assert "Claude did not answer in time." in html
     assert "Try again" in html
     sent = {"after": str(broken.pk)}
-    html = web.post(
-        f"/chat/{conversation.pk}/turns/{broken.pk}/retry/", sent, headers=HTMX
-    ).content.decode()
+    html = web.post(f"/chat/{conversation.pk}/turns/{broken.pk}/retry/", sent, headers=HTMX).content.decode()
     again = Turn.objects.get(retry_of=broken)
     assert f'id="turn-{again.pk}"' in html
     assert "Try again" not in html  # the broken one is sent along without its button
@@ -358,8 +385,15 @@ def test_undo_takes_back_the_change(web: Client, conversation: Conversation, tur
     use = {"type": "tool_use", "id": "t1", "name": "update_ticket", "input": {"ticket_id": ticket.pk}}
     Message.objects.create(conversation=conversation, turn=turn, role="assistant", content=[use])
     ToolCall.objects.create(
-        conversation=conversation, turn=turn, tool_use_id="t1", name="update_ticket", input=use["input"], result="{}",
-        ticket=ticket, changes=[{"field": "priority", "old": "normal", "new": "high"}], version_after=ticket.version,
+        conversation=conversation,
+        turn=turn,
+        tool_use_id="t1",
+        name="update_ticket",
+        input=use["input"],
+        result="{}",
+        ticket=ticket,
+        changes=[{"field": "priority", "old": "normal", "new": "high"}],
+        version_after=ticket.version,
     )
     ConversationTicket.objects.create(conversation=conversation, ticket=ticket, version_seen=1)
     assert "Undo" in web.get(f"/chat/{conversation.pk}/").content.decode()
@@ -425,7 +459,9 @@ def browser_like(asgi_server: str, alice: User) -> Iterator[httpx.Client]:
 def queued(conversation: Conversation, text: str = "hello") -> Turn:
     from assistant import services
 
-    posted = services.post_message(conversation=conversation, user=conversation.user, text=text, client_key=text)
+    posted = services.post_message(
+        conversation=conversation, user=conversation.user, text=text, client_key=text
+    )
     return posted.turn
 
 
@@ -516,7 +552,10 @@ def test_the_stream_is_the_owners_alone(
 
 @pytest.mark.django_db(transaction=True)
 def test_long_silence_is_filled_with_comments(
-    browser_like: httpx.Client, claude: ScriptedClaude, conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+    browser_like: httpx.Client,
+    claude: ScriptedClaude,
+    conversation: Conversation,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from tests.fakes.claude import Pace
 

@@ -87,6 +87,14 @@ def test_what_was_typed_survives_a_failure_and_a_reload(
     assert not Message.objects.exists()
 
 
+def test_a_refused_message_stays_in_the_box(page: Page, claude: ScriptedClaude, alice: User, log_in: Step) -> None:
+    log_in()
+    send(page, "x" * 100_001)
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was sent.")
+    assert len(page.get_by_label("Your message").input_value()) == 100_001
+    page.script_errors.clear()  # type: ignore[attr-defined]  # the browser itself reports the refusal
+
+
 def test_an_empty_message_is_not_sent(page: Page, claude: ScriptedClaude, alice: User, log_in: Step) -> None:
     log_in()
     send(page, "   ")
