@@ -135,25 +135,8 @@ class Search:
 
     def _ranked(self, found: Found, profile: SearchProfile, total: int) -> list[RankedHit]:
         """The best candidates above the floor."""
-        candidates = self._candidates(found)
-        weights = Weights(profile.identifier_weight, profile.word_weight)
-        ranked = rank(
-            candidates, query=self.query, frequencies=found.frequencies, total=total, weights=weights
-        )
+        ranked = order(self.query, found, profile, total)
         return [hit for hit in ranked if is_worth_reading(hit, profile.floor)][: self.limit]
-
-    def _candidates(self, found: Found) -> list[Candidate]:
-        ids = found.ids
-        texts = beginnings(ids if words_help(self.query) else ids - found.cosines.keys())
-        return [
-            Candidate(
-                ticket_id,
-                found.cosines.get(ticket_id),
-                tuple(found.shared.get(ticket_id, ())),
-                texts.get(ticket_id, ""),
-            )
-            for ticket_id in sorted(ids)
-        ]
 
     def _answer(
         self, outcome: Outcome, ranked: list[RankedHit], coverage: Coverage, reason: Unavailable | None = None
@@ -212,6 +195,23 @@ def beginnings(ids: Collection[int]) -> dict[int, str]:
         return {}
     rows = Ticket.objects.filter(pk__in=ids).values_list("pk", "title", Left("description", RANKED_CHARS))
     return {pk: document(title, description)[:RANKED_CHARS] for pk, title, description in rows}
+
+
+def order(query: str, found: Found, profile: SearchProfile, total: int) -> list[RankedHit]:
+    """Everything that was found, best first, whatever the floor. `total`: the number of tickets."""
+    ids = found.ids
+    texts = beginnings(ids if words_help(query) else ids - found.cosines.keys())
+    candidates = [
+        Candidate(
+            ticket_id,
+            found.cosines.get(ticket_id),
+            tuple(found.shared.get(ticket_id, ())),
+            texts.get(ticket_id, ""),
+        )
+        for ticket_id in sorted(ids)
+    ]
+    weights = Weights(profile.identifier_weight, profile.word_weight)
+    return rank(candidates, query=query, frequencies=found.frequencies, total=total, weights=weights)
 
 
 def coverage_of(index: Index, found: Found) -> Coverage:
