@@ -71,7 +71,7 @@ class AssigneeFilter(admin.SimpleListFilter):
     parameter_name = "assignee"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        staff = User.objects.filter(is_staff=True, is_active=True).order_by("first_name", "username")[:50]
+        staff = User.objects.filter(is_staff=True, is_active=True).order_by("first_name", "username")
         return [("none", _("nobody")), *((str(person.pk), readable(person)) for person in staff)]
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:

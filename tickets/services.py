@@ -74,7 +74,7 @@ def get_or_create_category(name: str, by: Person) -> Category:
 
 
 def _unknown_category(name: str) -> str:
-    known = Category.objects.values_list("name", flat=True)[:50]
+    known = Category.objects.values_list("name", flat=True)
     return _('There is no category "%(name)s". Categories are: %(known)s.') % {
         "name": clean_title(name),
         "known": ", ".join(known) or "–",
