@@ -1,7 +1,7 @@
 """Tickets from a file: CSV or JSON Lines, row by row, in bounded memory, to be resumed where it stopped.
 
-How far a file was read is stored with its hash in the transaction that stores its tickets: whatever interrupts
-an import, the same command goes on behind the last stored row and never creates a ticket twice. A row that
+How far a file was read is stored with its hash in the transaction that stores its tickets: whatever stops an
+import, the same command goes on behind the last stored row and never creates a ticket twice. A row that
 cannot become a ticket is reported with its line and the reason, and the others go in.
 """
 
@@ -13,10 +13,13 @@ import json
 import re
 import zoneinfo
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, time, timedelta, tzinfo
+from enum import Enum
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
@@ -24,7 +27,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import connection, models, transaction
 from django.db.models.functions import Lower
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
@@ -72,7 +75,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record of the file: the line it begins at, its cells by column, and what is wrong with it as such."""
+    """One record of the file: the line it begins at, its cells by column, and what is wrong with it."""
 
     line: int
     cells: dict[str, str]
@@ -122,15 +125,13 @@ def import_tickets(
     builder = Builder(options, dry_run)
     with source.rows() as rows:
         result.unused_columns = builder.choose_columns(rows.columns)
-        for batch in _batches(islice(iter(rows), run.rows, None)):
-            tickets = builder.tickets(batch, on_rejected)
-            if not dry_run:
-                _store(run, tickets, len(batch))
-            result.created += len(tickets)
-            result.rejected += len(batch) - len(tickets)
-            on_progress(rows.position())
-    if not dry_run:
-        ImportRun.objects.filter(pk=run.pk).update(finished_at=timezone.now())
+        with Store(run, dry_run) as store:
+            for batch in _batches(islice(iter(rows), run.rows, None)):
+                tickets = builder.tickets(batch, on_rejected)
+                store.add(tickets, len(batch))
+                result.created += len(tickets)
+                result.rejected += len(batch) - len(tickets)
+                on_progress(rows.position())
     return result
 
 
@@ -157,16 +158,12 @@ def _begin(source: Source, options: Options, again: bool) -> ImportRun:
 def _refuse_finished(run: ImportRun, options: Any) -> None:
     if run.finished_at:
         raise ImportRefused(
-            _(
-                "This file has been imported before (%(created)d tickets). Use --again to create them once more."
-            )
+            _("This file has been imported (%(created)d tickets). Use --again to create them once more.")
             % {"created": run.created}
         )
     if run.options != options:
         raise ImportRefused(
-            _(
-                "An import of this file with other options stopped half-way. Finish it with those, or use --again."
-            )
+            _("This file is half imported, with other options. Finish it with those, or use --again.")
         )
 
 
@@ -175,18 +172,92 @@ def _unsaved(source: Source) -> ImportRun:
     return ImportRun(file_hash=source.hash)
 
 
-def _store(run: ImportRun, tickets: list[Ticket], rows: int) -> None:
-    """The tickets of one batch, their history and how far that brings the file: all of it or nothing."""
-    with transaction.atomic():
-        stored = ImportRun.objects.select_for_update().get(pk=run.pk)
-        if stored.rows != run.rows:
-            raise ImportRefused(_("Another import of the same file is running."))
-        Ticket.objects.bulk_create(tickets)
-        TicketEvent.objects.bulk_create([_created(ticket) for ticket in tickets])
-        run.rows += rows
-        run.created += len(tickets)
-        run.rejected += rows - len(tickets)
-        run.save(update_fields=["rows", "created", "rejected"])
+class Store:
+    """Stores batches in order, two at a time beside the reading: the database's work is the larger part.
+
+    Each batch is one transaction with the tickets, their history and how far that brings the file: all of it
+    or nothing. Inside a transaction of the caller everything happens in that one.
+    """
+
+    AT_A_TIME = 2
+
+    def __init__(self, run: ImportRun, dry_run: bool) -> None:
+        self.run, self.dry_run = run, dry_run
+        self.rows = run.rows
+        self.waiting: deque[Future[None]] = deque()
+        self.last: Future[None] | None = None
+
+    def __enter__(self) -> Store:
+        self.pool = None if connection.in_atomic_block else ThreadPoolExecutor(self.AT_A_TIME)
+        return self
+
+    def __exit__(self, failed: type[BaseException] | None, *failure: object) -> None:
+        try:
+            self._wait(0)
+            if not (failed or self.dry_run):
+                ImportRun.objects.filter(pk=self.run.pk).update(finished_at=timezone.now())
+        finally:
+            if self.pool:
+                self.pool.shutdown()
+
+    def add(self, tickets: list[Ticket], rows: int) -> None:
+        begin, self.rows = self.rows, self.rows + rows
+        if self.dry_run:
+            return
+        if self.pool is None:
+            self._store(tickets, begin, rows, None)
+            return
+        self.last = self.pool.submit(self._store_in_thread, tickets, begin, rows, self.last)
+        self.waiting.append(self.last)
+        self._wait(self.AT_A_TIME)
+
+    def _wait(self, allowed: int) -> None:
+        while len(self.waiting) > allowed:
+            self.waiting.popleft().result()
+
+    def _store_in_thread(self, *batch: Any) -> None:
+        try:
+            self._store(*batch)
+        finally:
+            connection.close()
+
+    def _store(self, tickets: list[Ticket], begin: int, rows: int, before: Future[None] | None) -> None:
+        with transaction.atomic():
+            _insert(Ticket, tickets)
+            _insert(TicketEvent, [_created(ticket) for ticket in tickets])
+            if before:
+                before.result()  # in order; if that one failed, so does this one
+            run = ImportRun.objects.select_for_update().get(pk=self.run.pk)
+            if run.rows != begin:
+                raise ImportRefused(_("Another import of the same file is running."))
+            run.rows += rows
+            run.created += len(tickets)
+            run.rejected += rows - len(tickets)
+            run.save(update_fields=["rows", "created", "rejected"])
+
+
+def _insert(model: type[models.Model], rows: Sequence[models.Model]) -> None:
+    """`bulk_create()` by COPY, which is twice as fast: it neither builds a statement nor reads back what the
+    database generates.
+    """
+    table = model._meta.db_table
+    fields = [field for field in model._meta.concrete_fields if not field.generated]
+    columns = ", ".join(f'"{field.column}"' for field in fields)
+    names = [field.attname for field in fields]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)", [table, len(rows)]
+        )
+        for row, (pk,) in zip(rows, cursor.fetchall(), strict=True):
+            row.pk = pk
+        with cursor.copy(f'COPY "{table}" ({columns}) FROM STDIN') as copy:
+            for row in rows:
+                copy.write_row([_plain_value(getattr(row, name)) for name in names])
+
+
+def _plain_value(value: object) -> object:
+    """A choice is its value; the driver would take its name."""
+    return value.value if isinstance(value, Enum) else value
 
 
 def _created(ticket: Ticket) -> TicketEvent:

@@ -59,7 +59,7 @@ class ApiTokenAdmin(admin.ModelAdmin):
     def response_add(
         self, request: HttpRequest, obj: ApiToken, post_url_continue: Any = None
     ) -> HttpResponse:
-        """Shows the secret in this answer and nowhere else: not in a message, which would wait in a cookie."""
+        """Shows the secret in this answer and nowhere else: a message would wait in a cookie."""
         context = {
             **self.admin_site.each_context(request),
             "title": _t("Token made"),

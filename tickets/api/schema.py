@@ -267,7 +267,7 @@ class TokenScheme(OpenApiAuthenticationExtension):
 
 
 def close_requests(result: dict[str, Any], generator: object, **kwargs: Any) -> dict[str, Any]:
-    """A hook of the generator: bodies take no other members than those listed, as `StrictSerializer` has it."""
+    """A hook of the generator: bodies take no other members than those listed, see `StrictSerializer`."""
     for name, component in result["components"]["schemas"].items():
         if name.endswith("Request"):
             component["additionalProperties"] = False

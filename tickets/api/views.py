@@ -52,16 +52,22 @@ SUMMARY_FIELDS = (
 
 
 class StrictParameters(APIView):
-    """Refuses query parameters it does not know: a misspelt filter must not look as if it had filtered."""
+    """Refuses query parameters that are unknown or empty: they must not look as if they had filtered."""
 
     parameters: tuple[str, ...] = ()
     http_method_names = ["get", "head", "post", "patch"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        unknown = [name for name in request.query_params if name not in self.parameters]
-        if unknown and request.method in ("GET", "HEAD"):
-            raise ValidationError({name: _("There is no such parameter here.") for name in unknown})
+        if request.method in ("GET", "HEAD"):
+            errors = {name: self._wrong(name, values) for name, values in request.query_params.lists()}
+            if any(errors.values()):
+                raise ValidationError({name: error for name, error in errors.items() if error})
+
+    def _wrong(self, name: str, values: list[str]) -> str:
+        if name not in self.parameters:
+            return _("There is no such parameter here.")
+        return "" if all(values) else _("There is no value. Leave the parameter out instead.")
 
 
 class ApiView(StrictParameters, generics.GenericAPIView):

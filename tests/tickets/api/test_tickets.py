@@ -12,7 +12,6 @@ from rest_framework.test import APIClient
 
 from tests.factories import CategoryFactory, TicketFactory, UserFactory
 from tests.tickets.api.conftest import client_of
-from tickets.api.views import TicketListView
 from tickets.models import Ticket, TicketEvent
 
 TICKETS = "/api/v1/tickets/"
@@ -250,6 +249,8 @@ class TestList:
         [
             ("stauts=open", "stauts"),
             ("status=opne", "status"),
+            ("status=", "status"),
+            ("updated_before=", "updated_before"),
             ("created_after=yesterday", "created_after"),
             ("duplicate_of=x", "duplicate_of"),
             ("reporter=%00", "reporter"),

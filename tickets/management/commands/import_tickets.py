@@ -110,7 +110,8 @@ class _RejectedRows:
             self.file.close()
 
     def add(self, rejected: Rejected) -> None:
-        tqdm.write(f"line {rejected.row.line}: {rejected.reason}", file=self.stderr)
+        with tqdm.external_write_mode(sys.stderr):  # not into the progress bar
+            self.stderr.write(f"line {rejected.row.line}: {rejected.reason}")
         if self.file:
             self.file.write(json.dumps(rejected.row.cells, ensure_ascii=True) + "\n")
 
