@@ -36,7 +36,7 @@ class ToolCallInline(ReadOnly, admin.TabularInline):
 
 @admin.register(Turn)
 class TurnAdmin(ReadOnly, admin.ModelAdmin):
-    """Filterable by how turns ended. Its conversations belong to their owners: only the turns' records show."""
+    """Filterable by how turns ended. Conversations belong to their owners: only the records show."""
 
     list_display = (
         "id", "created_at", "person", "status", "error", "stop_reason", "first_token_ms", "total_ms",

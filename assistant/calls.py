@@ -1,4 +1,6 @@
-"""One model call: the request within its budget, the stream, its faults, and retries while nothing was visible."""
+"""One model call: the request within its budget, the stream, its faults, and retries while nothing was
+visible.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,8 @@ class Reply:
         return self.stop_reason == "max_tokens" and block is self.content[-1]
 
     def with_fresh_ids(self, used: set[str]) -> list[Block]:
-        """The content, where a tool use repeats an id of the conversation, or has an impossible one, with a new id.
+        """The content, where a tool use repeats an id of the conversation, or has an impossible one, with a
+        new id.
 
         Ids must be unique in a history; an answer that comes a second time would make it invalid for ever.
         """
@@ -164,7 +167,9 @@ class Talk:
     # -- the budget ----------------------------------------------------------------------------------------
 
     async def _request_within_budget(self, may_use_tools: bool) -> dict[str, Any]:
-        """The request, with earlier turns left out if it would not fit. Counted exactly only when it is close."""
+        """The request, with earlier turns left out if it would not fit. Counted exactly only when it is
+        close.
+        """
         request = sent.request(self.history.messages(), may_use_tools=may_use_tools)
         estimate = sent.estimated_tokens(request)
         if estimate <= sent.limit():
@@ -204,7 +209,9 @@ class _Reading:
         self.stream: AsyncMessageStream[Any] | None = None
 
     async def read(self, request: dict[str, Any]) -> Reply:
-        """The reply. Raises whatever the SDK and the transport raise, and `Fault` for a stream without its end."""
+        """The reply. Raises whatever the SDK and the transport raise, and `Fault` for a stream without its
+        end.
+        """
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(api.STALL_SECONDS) as patience:
             async with api.client().messages.stream(**request) as self.stream:

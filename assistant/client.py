@@ -106,7 +106,7 @@ def _code(error: anthropic.APIStatusError) -> str:
 
 
 def _kind_of_bad_request(error: anthropic.APIStatusError) -> str:
-    """Two rejected requests can be repaired: a history that is too long, and thinking that no longer fits it."""
+    """Two rejected requests can be repaired: a history that is too long, thinking that does not fit it."""
     message = (error.api_message or "").lower()
     if "prompt is too long" in message or "context window" in message:
         return PROMPT_TOO_LONG

@@ -1,4 +1,6 @@
-"""What a running turn tells whoever listens. Sentences are lazily translated: render them in the person's language."""
+"""What a running turn tells whoever listens. Sentences are lazily translated: render them in the person's
+language.
+"""
 
 from __future__ import annotations
 

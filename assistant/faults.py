@@ -1,4 +1,6 @@
-"""Every way a turn can end without a whole answer: its code, its sentence, and what a fault of the line means."""
+"""Every way a turn can end without a whole answer: its code, its sentence, and what a fault of the line
+means.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,8 @@ UNREACHABLE = _("The model cannot be reached, trying again.")
 
 
 class Fault(Exception):
-    """A model call that failed: `code` names its sentence, `retry_after` is what the server asked for (seconds).
+    """A model call that failed: `code` names its sentence, `retry_after` is what the server asked for
+    (seconds).
 
     `detail` is for the log: status and request id, never the key or a body.
     """

@@ -4,14 +4,15 @@ A creation needs two things.
 
 1. A receipt: a search in this conversation since the last creation in it. Every likely duplicate that those
    searches showed must have been answered.
-2. The ticket's own text is searched as well, just before it is created. This is how the receipt is tied to the
-   problem: whoever searches for something else and then creates is stopped here, because a likely duplicate of
-   the new ticket that the person was never shown is shown now, and the creation waits for their answer.
+2. The ticket's own text is searched as well, just before it is created. This is how the receipt is tied to
+   the problem: whoever searches for something else and then creates is stopped here, because a likely
+   duplicate of the new ticket that the person was never shown is shown now, and the creation waits for their
+   answer.
 
-A likely duplicate is *answered* when the person has pressed "Not the same" on it, or has written a message after it
-was shown. A message that was sent earlier, or waited in the queue, does not count: it cannot refer to what the
-person had not seen. If the search is unavailable there is nothing to wait for: the ticket is created and marked,
-so that it is checked as soon as its vector exists.
+A likely duplicate is *answered* when the person has pressed "Not the same" on it, or has written a message
+after it was shown. A message that was sent earlier, or waited in the queue, does not count: it cannot refer
+to what the person had not seen. If the search is unavailable there is nothing to wait for: the ticket is
+created and marked, so that it is checked as soon as its vector exists.
 """
 
 from __future__ import annotations
@@ -28,12 +29,15 @@ from tickets.models import Ticket
 
 SEARCH_TOOL = "find_similar_tickets"
 NO_RECEIPT = (
-    "Not created: nobody has looked for duplicates of this problem yet. Call find_similar_tickets with the problem "
+    "Not created: nobody has looked for duplicates of this problem yet. Call find_similar_tickets with the "
+    "problem "
     "in the person's words, then decide."
 )
 UNANSWERED = (
-    "Not created: there are likely duplicates ({tickets}) that the person has not answered yet. Name them, ask "
-    "whether one of them is the same problem, and end your answer. Create the ticket only after they say that it is "
+    "Not created: there are likely duplicates ({tickets}) that the person has not answered yet. Name them, "
+    "ask "
+    "whether one of them is the same problem, and end your answer. Create the ticket only after they say "
+    "that it is "
     "a different problem."
 )
 
@@ -50,7 +54,9 @@ class GateClosed(ToolError):
 
 
 def check(conversation: Conversation, own_search: SearchOutcome) -> str:
-    """The `duplicate_check` the new ticket gets, or `GateClosed`. `own_search` searched for the ticket's own text."""
+    """The `duplicate_check` the new ticket gets, or `GateClosed`. `own_search` searched for the ticket's own
+    text.
+    """
     receipts = receipts_of(conversation)
     if not any(call.name == SEARCH_TOOL and not call.is_error for call in receipts):
         raise GateClosed(NO_RECEIPT, "no_search")
@@ -107,7 +113,9 @@ class _Answers:
         return known is not None and known.judgement != ConversationTicket.Judgement.SAME
 
     def after(self, ticket_id: int, shown: datetime) -> bool:
-        """Whether the person has answered. "That's it, me too" speaks against a new ticket until they write again."""
+        """Whether the person has answered. "That's it, me too" speaks against a new ticket until they write
+        again.
+        """
         if self.turned_down(ticket_id):
             return True
         known = self.judged.get(ticket_id)

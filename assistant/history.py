@@ -1,8 +1,9 @@
-"""From stored messages to the `messages` of a request: valid, within the budget, and never changed afterwards.
+"""From stored messages to the `messages` of a request: valid, within the budget, and never changed
+afterwards.
 
-The API binds thinking to everything that stands before it, and its cache works on equal prefixes. So a history only
-ever grows; where it has to be shortened, whole turns go, oldest first, and what was thought before that moment is
-sent without its thinking.
+The API binds thinking to everything that stands before it, and its cache works on equal prefixes. So a
+history only ever grows; where it has to be shortened, whole turns go, oldest first, and what was thought
+before that moment is sent without its thinking.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ class History:
         return [_without_last_thinking(message) for message in merged]
 
     def _sendable(self, row: Row) -> list[Block]:
-        """The blocks as they came, but for what the API would reject: blank text, thinking that no longer fits."""
+        """The blocks as they came, but for what the API would reject: blank text, thinking that no longer
+        fits.
+        """
         keep_thinking = row.id >= self.thinking_from
         sendable = [
             block
@@ -127,7 +130,9 @@ def request(messages: list[dict[str, Any]], *, may_use_tools: bool = True) -> di
 
 
 def _cached(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages with a cache mark on the last block, so that the next request reads all of them from the cache."""
+    """The messages with a cache mark on the last block, so that the next request reads all of them from the
+    cache.
+    """
     *earlier, last = messages
     *blocks, block = last["content"]
     if block.get("type") in THINKING:

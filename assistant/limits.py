@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
 from django.conf import settings
-from django.db.models import F, Q, Sum
+from django.db.models import F, Sum
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.text import format_lazy
@@ -50,9 +50,9 @@ def check_messages_per_minute(user: User) -> None:
 
 def check_concurrent_turns(user: User) -> None:
     limit = settings.ASSISTANT_CONCURRENT_TURNS_PER_USER
-    running = Q(status=Turn.Status.RUNNING)
-    queued = Q(status=Turn.Status.QUEUED, created_at__gt=timezone.now() - QUEUED_COUNTS_FOR)
-    if limit and Turn.objects.owned_by(user).filter(running | queued).count() >= limit:
+    turns = Turn.objects.owned_by(user)
+    queued = turns.filter(status=Turn.Status.QUEUED, created_at__gt=timezone.now() - QUEUED_COUNTS_FOR)
+    if limit and (turns.alive() | queued).count() >= limit:
         raise Refused(
             format_lazy(
                 _(

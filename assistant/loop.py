@@ -1,8 +1,9 @@
-"""One turn: the model is asked, its tools run, until it has answered or cannot. Own code over the SDK's stream.
+"""One turn: the model is asked, its tools run, until it has answered or cannot. Own code over the SDK's
+stream.
 
-`run_turn` is all the outside needs. It yields events and knows no request; closing it stops the turn. Inside, the
-turn runs as a task of its own that puts its events into a queue, so that "stop", a lost browser and a dead database
-row all end it in the same way: by cancelling that task, which closes the connection to the API.
+`run_turn` is all the outside needs. It yields events and knows no request; closing it stops the turn. Inside,
+the turn runs as a task of its own that puts its events into a queue, so that "stop", a lost browser and a
+dead database row all end it in the same way: by cancelling that task, which closes the connection to the API.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ Emit = Callable[[Event], None]
 async def run_turn(turn_id: int) -> AsyncIterator[Event]:
     """Answer a queued turn and tell how it goes; the last event is always `TurnFinished`.
 
-    Closing or cancelling the generator stops the turn. Of several callers one answers; the others follow until the
-    turn has ended. Raises `Turn.DoesNotExist` for an unknown turn, and nothing else.
+    Closing or cancelling the generator stops the turn. Of several callers one answers; the others follow
+    until the turn has ended. Raises `Turn.DoesNotExist` for an unknown turn, and nothing else.
     """
     claim = await run_db(store.claim, turn_id, settings.ASSISTANT_MODEL)
     if claim is None:

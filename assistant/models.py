@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -15,6 +16,10 @@ from assistant.fields import ExactJSONField
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+
+
+# The loop gives a sign of life every few seconds (loop.HEARTBEAT_SECONDS); after this long it is dead.
+ABANDONED_AFTER = timedelta(seconds=20)
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
@@ -33,8 +38,8 @@ class Conversation(models.Model):
     title = models.CharField(_("title"), max_length=120, blank=True)
     # The first turn (by id) that is still sent to the model; older ones no longer fit (0: all are sent).
     first_sent_turn = models.BigIntegerField(default=0, editable=False)
-    # Thinking blocks are bound to everything before them. What is older than this message is sent without them,
-    # because the history before it has been shortened since (0: nothing has been changed yet).
+    # Thinking blocks are bound to everything before them. What is older than this message is sent without
+    # them, because the history before it has been shortened since (0: nothing has been changed yet).
     thinking_from = models.BigIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     updated_at = models.DateTimeField(_("updated"), default=timezone.now, editable=False)
@@ -58,6 +63,14 @@ class TurnQuerySet(models.QuerySet["Turn"]):
     def active(self) -> TurnQuerySet:
         """Turns that wait for their stream or are being answered; at most one in a conversation."""
         return self.filter(status__in=Turn.ACTIVE)
+
+    def abandoned(self) -> TurnQuerySet:
+        """Turns whose process died: they run, but have given no sign of life for a while."""
+        return self.filter(status=Turn.Status.RUNNING, heartbeat_at__lt=timezone.now() - ABANDONED_AFTER)
+
+    def alive(self) -> TurnQuerySet:
+        """Turns that are being answered right now."""
+        return self.filter(status=Turn.Status.RUNNING, heartbeat_at__gte=timezone.now() - ABANDONED_AFTER)
 
 
 class Turn(models.Model):
@@ -167,7 +180,8 @@ class Message(models.Model):
     content = ExactJSONField(_("content blocks"))
     # Written by a person (as opposed to tool results and notes, which the API calls "user" too).
     from_person = models.BooleanField(default=False)
-    client_key = models.CharField(max_length=64, null=True, blank=True, editable=False)
+    # Empty for what no person has sent, and then not part of the unique constraint.
+    client_key = models.CharField(max_length=64, null=True, blank=True, editable=False)  # noqa: DJ001
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
 
     class Meta:

@@ -1,6 +1,7 @@
 """What the model must know beside the person's own words. English; sent as blocks of a user message.
 
-Notes are in <note> tags so that the system prompt can say what they are; whatever they quote is a JSON string.
+Notes are in <note> tags so that the system prompt can say what they are; whatever they quote is a JSON
+string.
 """
 
 from __future__ import annotations

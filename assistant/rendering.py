@@ -1,8 +1,8 @@
 """What leaves the assistant: Markdown without HTML and images, links only to what the tools have returned.
 
-Two layers. The Markdown parser produces tokens, in which the guard decides about every link; then nh3 lets through a
-short list of tags and attributes, whatever happened before. The guard works by an allowlist: an address that is not
-on it is removed, its text stays, and an empty list means that every address is removed.
+Two layers. The Markdown parser produces tokens, in which the guard decides about every link; then nh3 lets
+through a short list of tags and attributes, whatever happened before. The guard works by an allowlist: an
+address that is not on it is removed, its text stays, and an empty list means that every address is removed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 TAGS = {
-    "a", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s", "strong",
-    "table", "tbody", "td", "th", "thead", "tr", "ul",
+    "a", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s",
+    "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
 ATTRIBUTES = {"a": {"href"}, "ol": {"start"}}
 SCHEMES = ("http://", "https://")
@@ -65,8 +65,8 @@ def render_markdown(
 ) -> tuple[SafeString, int]:
     """`text` as safe HTML, and how many addresses were removed from it.
 
-    `allowed_links` are the addresses that stand in tickets which a tool returned; `known_ticket_ids` those tickets:
-    `#12` becomes a link to ticket 12 if it is one of them.
+    `allowed_links` are the addresses that stand in tickets which a tool returned; `known_ticket_ids` those
+    tickets: `#12` becomes a link to ticket 12 if it is one of them.
     """
     guard = _Guard(frozenset(_comparable(link) for link in allowed_links), frozenset(known_ticket_ids))
     tokens = _parser().parse(text)
@@ -89,7 +89,9 @@ def mentioned_tickets(text: str) -> set[int]:
 
 @cache
 def _parser() -> MarkdownIt:
-    """CommonMark with tables and strikethrough; no HTML, no images, no addresses turned into links by themselves."""
+    """CommonMark with tables and strikethrough; no HTML, no images, no addresses turned into links by
+    themselves.
+    """
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False})
     parser.validateLink = lambda url: True  # every link becomes a token, so that the guard sees and counts it
     return parser.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline", "entity"])

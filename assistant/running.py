@@ -1,4 +1,6 @@
-"""The turns that this process is answering, so that "stop" takes effect at once (other processes: by heartbeat)."""
+"""The turns that this process is answering, so that "stop" takes effect at once (other processes: by
+heartbeat).
+"""
 
 from __future__ import annotations
 

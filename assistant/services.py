@@ -21,7 +21,7 @@ from assistant.tools.changes import values_before
 from retrieval.models import Verdict
 from tickets import permissions
 from tickets.models import Comment, StaleTicket, Ticket, Via
-from tickets.text import clean_text
+from tickets.text import clean_text, is_blank
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -91,7 +91,7 @@ def post_message(*, conversation: Conversation, user: User, text: str, client_ke
 def acceptable_text(text: str) -> str:
     """The message without what no database can hold, or `Refused`. Nothing is cut."""
     text = clean_text(text).strip()
-    if not text:
+    if is_blank(text):
         raise Refused(_("The message is empty."))
     if len(text) > limits.MAX_MESSAGE_CHARACTERS:
         raise Refused(
@@ -106,7 +106,7 @@ def acceptable_text(text: str) -> str:
 
 @transaction.atomic
 def stop_turn(turn: Turn, user: User) -> Turn:
-    """End the turn now: no further tool runs, what was said so far stays, marked as incomplete. Idempotent."""
+    """End the turn now: no further tool runs, what was said stays, marked as incomplete. Idempotent."""
     turn = _locked_turn(turn, user)
     if turn.is_active:
         store.close(turn, status=Turn.Status.INTERRUPTED, error="stopped")

@@ -1,10 +1,11 @@
-"""What the loop reads and writes, as short synchronous transactions. Every change of a turn locks its conversation."""
+"""What the loop reads and writes, as short synchronous transactions. Every change of a turn locks its
+conversation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import User
@@ -22,10 +23,6 @@ from assistant.tools.scope import Scope
 
 if TYPE_CHECKING:
     from assistant.loop import Record
-
-
-# The loop gives a sign of life every few seconds (loop.HEARTBEAT_SECONDS); after this long it is dead.
-ABANDONED_AFTER = timedelta(seconds=20)
 
 
 class TurnClosed(Exception):
@@ -56,7 +53,7 @@ def queue(conversation: Conversation, *, question: str, retry_of: Turn | None = 
 
 
 def queue_waiting(conversation: Conversation) -> Turn:
-    """The queued turn that answers all messages that wait, created if need be. Needs the conversation's lock."""
+    """The queued turn that answers all messages that wait, created if need be. Needs the lock."""
     turn = conversation.turns.filter(status=Turn.Status.QUEUED).first()
     turn = turn or queue(conversation, question="")
     conversation.messages.filter(turn=None).update(turn=turn)
@@ -301,20 +298,17 @@ def look(turn_id: int) -> tuple[Turn, Turn | None]:
 
 
 def close_abandoned_turns(conversation: Conversation | None = None) -> int:
-    """Close running turns whose process died: no sign of life for a while. Returns how many were closed."""
-    running_turns = Turn.objects.filter(
-        status=Turn.Status.RUNNING, heartbeat_at__lt=timezone.now() - ABANDONED_AFTER
-    )
+    """Close running turns whose process died, everywhere or in one conversation. Returns how many."""
+    abandoned = Turn.objects.abandoned()
     if conversation is not None:
-        running_turns = running_turns.filter(conversation=conversation)
-    return sum(_close_abandoned(pk) for pk in list(running_turns.values_list("pk", flat=True)))
+        abandoned = abandoned.filter(conversation=conversation)
+    return sum(_close_abandoned(pk) for pk in list(abandoned.values_list("pk", flat=True)))
 
 
 @transaction.atomic
 def _close_abandoned(turn_id: int) -> bool:
     turn = lock_turn(turn_id)
-    silent = turn.heartbeat_at is None or turn.heartbeat_at < timezone.now() - ABANDONED_AFTER
-    if turn.status != Turn.Status.RUNNING or not silent:
+    if not Turn.objects.abandoned().filter(pk=turn_id).exists():  # it was closed, or is alive after all
         return False
     close(turn, status=Turn.Status.INTERRUPTED, error="abandoned")
     return True

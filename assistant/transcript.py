@@ -1,4 +1,4 @@
-"""A conversation as the page shows it: turns with what was asked, said, done and found, in the order it happened.
+"""A conversation as the page shows it: what was asked, said, done and found, in the order it happened.
 
 The number of queries does not depend on the length of the conversation.
 """

@@ -26,8 +26,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from assistant import loop, services, sse
 from assistant.db import run_db
-from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
-from assistant.store import ABANDONED_AFTER
+from assistant.models import ABANDONED_AFTER, Conversation, ConversationTicket, Message, ToolCall, Turn
 from assistant.transcript import TurnView, load_transcript, load_turn
 from retrieval.access import for_ticket_staff, person
 from retrieval.state import search_state

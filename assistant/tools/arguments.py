@@ -1,4 +1,4 @@
-"""Arguments of a tool call, checked against its schema and our bounds. The model's JSON is not to be trusted."""
+"""Arguments of a tool call, checked against its schema and our bounds. No JSON of a model is trusted."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The tools as the model sees them: names, descriptions, schemas. The only place where they are defined.
 
-Schemas are strict, and strict schemas take no bounds; `BOUNDS` and `LENGTHS` hold them and `arguments.py` checks
-them. All text is English and constant, because it is part of the cached prefix of every request.
+Schemas are strict, and strict schemas take no bounds; `BOUNDS` and `LENGTHS` hold them and `arguments.py`
+checks them. All text is English and constant: it is part of the cached prefix of every request.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ _TICKET_ID = _number("Number of the ticket, without #.")
 DEFINITIONS: list[dict[str, Any]] = [
     _tool(
         "find_similar_tickets",
-        "Search existing tickets by meaning, in all languages at once. Call it before create_ticket whenever somebody "
-        'describes a problem. Returns "outcome": "found" with tickets (band "likely" or "possible"), "nothing" when '
-        'it has looked and found nothing, or "unavailable" with the reason when it could not look.',
+        "Search existing tickets by meaning, in all languages at once. Call it before create_ticket whenever "
+        'somebody describes a problem. Returns "outcome": "found" with tickets (band "likely" or "possible"), '
+        '"nothing" when it has looked and found nothing, or "unavailable" with the reason when it could not look.',
         ["query"],
         query=_text(
             "The problem in the person's own words and language, with error codes and names of devices."
@@ -71,8 +71,8 @@ DEFINITIONS: list[dict[str, Any]] = [
     _tool(
         "create_ticket",
         "Create a ticket for a new problem, reported by the person you are talking to. Refused unless "
-        "find_similar_tickets was called for this problem first, and unless the person has answered after seeing "
-        "likely duplicates.",
+        "find_similar_tickets was called for this problem first, and unless the person has answered after "
+        "seeing likely duplicates.",
         ["title", "description"],
         title=_text("One line that names the problem, at most 200 characters, in the person's language."),
         description=_text("All that the person has said about it, in their language. Nothing invented."),
@@ -81,8 +81,8 @@ DEFINITIONS: list[dict[str, Any]] = [
     ),
     _tool(
         "update_ticket",
-        "Change the named fields of a ticket and nothing else. Returns what changed from what to what. Refused with "
-        "the current state if somebody has changed the ticket since you last read it.",
+        "Change the named fields of a ticket and nothing else. Returns what changed from what to what. "
+        "Refused with the current state if somebody has changed the ticket since you last read it.",
         ["ticket_id"],
         ticket_id=_TICKET_ID,
         title=_text("New title, at most 200 characters."),
@@ -102,8 +102,8 @@ DEFINITIONS: list[dict[str, Any]] = [
     ),
     _tool(
         "list_tickets",
-        'List tickets by their fields: "what is new", "what is open", "how many". Returns the total number beside '
-        "the tickets shown. It does not search in texts; for that use find_similar_tickets.",
+        'List tickets by their fields: "what is new", "what is open", "how many". Returns the total number '
+        "beside the tickets shown. It does not search in texts; for that use find_similar_tickets.",
         [],
         status=_choice([*STATUSES, "unresolved"], '"unresolved" is new, open and pending together.'),
         assignee=_text('User name, "me", or "nobody" for tickets that nobody works on.'),

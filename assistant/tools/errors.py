@@ -6,7 +6,7 @@ from typing import Any
 
 
 class ToolError(Exception):
-    """`sentence` is English and safe; `code` is stable, for the log; `data` is more the model needs to go on."""
+    """`sentence` is English and safe; `code` is stable, for the log; `data` is what else the model needs."""
 
     def __init__(self, sentence: str, code: str = "invalid", **data: Any) -> None:
         super().__init__(sentence)

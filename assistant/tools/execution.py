@@ -1,4 +1,4 @@
-"""Running a tool call in two phases: searches first, then reads and writes inside the transaction of the step."""
+"""Running a tool call in two phases: searches first, then the rest inside the transaction of the step."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ TOOLS: dict[str, Tool] = {
 }
 
 INTERNAL = (
-    "This call failed because of a fault inside the helpdesk; nothing was changed by it. Tell the person, and do not "
-    "repeat it more than once."
+    "This call failed because of a fault inside the helpdesk; nothing was changed by it. Tell the person, and "
+    "do not repeat it more than once."
 )
 
 
 @dataclass(slots=True)
 class Call:
-    """One tool use of the model, through both phases. Whatever goes wrong ends as a `result` the model can read."""
+    """One tool use of the model, through both phases. Whatever goes wrong is a `result` for the model."""
 
     tool_use_id: str
     name: str
@@ -69,7 +69,7 @@ class Call:
         self._guarded(self._search, scope)
 
     def execute(self, scope: Scope) -> Result:
-        """Phase two, inside the transaction of the step; a failing tool takes back only what it did itself."""
+        """Phase two, inside the transaction of the step; a failing tool takes back only its own work."""
         if self.result is None:
             self._guarded(self._execute, scope)
         assert self.result is not None
@@ -80,7 +80,8 @@ class Call:
 
     def _search(self, scope: Scope) -> None:
         search = TOOLS[self.name].search
-        assert search is not None and self.arguments is not None
+        assert search is not None
+        assert self.arguments is not None
         self.outcome = search(scope, self.arguments)
 
     def _execute(self, scope: Scope) -> None:

@@ -69,5 +69,5 @@ def _unavailable(outcome: SearchOutcome) -> str:
     found = "The tickets below share words or identifiers only. " if outcome.hits else ""
     return (
         f"The search by meaning is not available: {why}. {found}"
-        "You have not looked for tickets that mean the same: tell the person so, never say that there are none."
+        "You have not looked for tickets that mean the same: tell the person so, never say there are none."
     )

@@ -89,7 +89,8 @@ class Scope:
 
 def _forbidden(what: str, permission: str) -> NoReturn:
     raise ToolError(
-        f"The person you act for may not {what} (they lack the permission {permission}). Tell them; do not try again.",
+        f"The person you act for may not {what} (they lack the permission {permission}). "
+        "Tell them; do not try again.",
         "forbidden",
     )
 

@@ -117,8 +117,9 @@ def _stale(stale: StaleTicket) -> Result:
     ticket = stale.current
     data = {
         "error": (
-            f"Not changed: ticket {ticket.pk} was changed by somebody else since you last read it. Its current state "
-            "is below. Tell the person what has changed and ask, or repeat the call if it clearly still applies."
+            f"Not changed: ticket {ticket.pk} was changed by somebody else since you last read it. Its "
+            "current state is below. Tell the person what has changed and ask, or repeat the call if it "
+            "clearly still applies."
         ),
         "refused": True,
         "changed_meanwhile": [

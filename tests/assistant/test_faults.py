@@ -1,4 +1,4 @@
-"""Every fault of the line: its own sentence, retries only while nothing was visible, and a turn that has ended."""
+"""Every fault of the line: its own sentence, retries while nothing was visible, a turn that has ended."""
 
 import time
 

@@ -195,7 +195,7 @@ def test_when_the_search_is_unavailable_it_creates_and_marks(
 ) -> None:
     settings.EMBEDDING_PROVIDER = "off"
     claude.reply(SEARCH).reply(CREATE).reply("Created, unchecked.")
-    turn, _events = ask(PROBLEM)
+    ask(PROBLEM)
     assert created()[0].duplicate_check == "unavailable"
     search = json.loads(claude.requests[1].tool_results()[0]["content"])
     assert search["outcome"] == "unavailable"

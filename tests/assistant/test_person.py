@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from contextlib import aclosing
 from datetime import timedelta
 
@@ -310,7 +309,7 @@ def test_a_tool_use_runs_once_is_the_databases_rule(ask: Ask, claude: ScriptedCl
 
 
 @pytest.fixture
-def changed(ask: Ask, claude: ScriptedClaude, alice: User) -> Iterator[tuple[Turn, Ticket]]:
+def changed(ask: Ask, claude: ScriptedClaude, alice: User) -> tuple[Turn, Ticket]:
     ticket = TicketFactory(title="Door", reporter=alice, assignee=alice)
     claude.reply(
         Use(
@@ -321,7 +320,7 @@ def changed(ask: Ask, claude: ScriptedClaude, alice: User) -> Iterator[tuple[Tur
     turn, _events = ask("Resolve it")
     ticket.refresh_from_db()
     assert (ticket.status, ticket.priority, ticket.assignee) == ("resolved", "high", None)
-    yield turn, ticket
+    return turn, ticket
 
 
 def test_undo_restores_what_was_there(
