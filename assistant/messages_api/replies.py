@@ -113,36 +113,37 @@ def collect(events: list[Event]) -> JsonObject:
     """The message that a list of stream events amounts to, for answers without streaming."""
     message: JsonObject = {}
     content: list[JsonObject] = []
-    fragments: list[str] = []
+    input_json = ""
     for event in events:
         if event["type"] == "message_start":
             message = {**_object(event["message"]), "content": content}
         elif event["type"] == "content_block_start":
             content.append(dict(_object(event["content_block"])))
-            fragments.clear()
+            input_json = ""
         elif event["type"] == "content_block_delta":
-            _apply(_object(event["delta"]), content[-1], fragments)
+            input_json += _append(_object(event["delta"]), content[-1])
+        elif event["type"] == "content_block_stop" and input_json:
+            content[-1]["input"] = _parsed(input_json)
         elif event["type"] == "message_delta":
             message |= _object(event["delta"]) | {"usage": event["usage"]}
     return message
 
 
-def _apply(delta: JsonObject, block: JsonObject, fragments: list[str]) -> None:
-    kind = str(delta["type"])
-    if kind == "input_json_delta":
-        fragments.append(str(delta["partial_json"]))
-        block["input"] = json.loads("".join(fragments) or "{}") if _is_json("".join(fragments)) else {}
-        return
-    key = kind.removesuffix("_delta")
+def _append(delta: JsonObject, block: JsonObject) -> str:
+    """Lengthen the block by a delta; a piece of input JSON is returned instead."""
+    if delta["type"] == "input_json_delta":
+        return str(delta["partial_json"])
+    key = str(delta["type"]).removesuffix("_delta")
     block[key] = str(block[key]) + str(delta[key])
+    return ""
 
 
-def _is_json(text: str) -> bool:
+def _parsed(input_json: str) -> object:
+    """The input of a call; empty if the call broke off in the middle."""
     try:
-        json.loads(text or "{}")
+        return json.loads(input_json)
     except json.JSONDecodeError:
-        return False
-    return True
+        return {}
 
 
 def _object(value: object) -> JsonObject:

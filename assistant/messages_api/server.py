@@ -131,6 +131,7 @@ class _Answer:
                 await self._start(200, "text/event-stream; charset=utf-8", {"cache-control": "no-cache"})
                 self._streaming = True
             await self._send({"type": "http.response.body", "body": encode(event), "more_body": True})
+            await asyncio.sleep(0)  # sending does not wait, and a client that went away must be noticed
         await self._send({"type": "http.response.body", "body": b""})
 
     async def error(self, error: ApiError) -> None:

@@ -52,8 +52,11 @@ class Ledger:
                 memory.popitem(last=False)
 
     def is_paused(self, content: list[JsonObject]) -> bool:
-        """Whether this server ended exactly this answer with `pause_turn`."""
-        return digest(_plain(content)) in self._paused
+        """Whether this ends with an answer that this server ended with `pause_turn`.
+
+        A turn that pauses twice comes back as one message with both answers.
+        """
+        return any(digest(_plain(content[start:])) in self._paused for start in range(len(content)))
 
     def check_thinking(self, body: JsonObject) -> None:
         """Raise ApiError for a thinking block that was changed, forged, moved or bound to another history."""

@@ -550,6 +550,7 @@ def test_paused_answer_is_sent_back_as_it_came() -> None:
     ledger = Ledger()
     ledger.remember([text("Half")], paused=True)
     accept(a_body(messages=[user(text()), assistant(text("Half"))]), ledger)
+    accept(a_body(messages=[user(text()), assistant(text("First"), *marked(1), text("Half"))]), ledger)
     assert "prefill" in refusal(a_body(messages=[user(text()), assistant(text("Other"))]), ledger).message
 
 
