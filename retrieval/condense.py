@@ -58,11 +58,15 @@ def _title_foremost(text: str) -> str:
 def title_of(text: str) -> str:
     """The first line, or the beginning of a text in one line; "" where it begins with a greeting."""
     first = text.split("\n", 1)[0].strip()
-    if _GREETING.match(first) or len(first) < SHORTEST_TITLE:
+    if begins_with_greeting(first) or len(first) < SHORTEST_TITLE:
         return ""
     if len(first) <= LONGEST_TITLE and len(first) < len(text):
         return first
     return first[:BEGINNING].rsplit(" ", 1)[0]
+
+
+def begins_with_greeting(text: str) -> bool:
+    return _GREETING.match(text) is not None
 
 
 def _written_lines(text: str) -> Iterator[str]:

@@ -26,6 +26,7 @@ from .embedders import EmbeddingError
 from .index import Index, Unavailable, counted_state, usable_index
 from .log import log_and_fetch
 from .models import SearchProfile
+from .passages import best_passage
 from .ranking import Candidate, RankedHit, Weights, is_likely, is_worth_reading, rank, words_help
 from .results import Band, Coverage, Hit, Outcome, SearchOutcome
 
@@ -33,7 +34,6 @@ __all__ = ["Band", "Coverage", "Hit", "Outcome", "SearchOutcome", "find_similar"
 
 LONGEST_QUERY = 100_000
 RANKED_CHARS = 2_000
-PASSAGE_CHARS = 240
 
 
 @dataclass(slots=True)
@@ -167,7 +167,7 @@ class Search:
             band=Band.LIKELY if likely else Band.POSSIBLE,
             matched=hit.matched,
             identifiers=hit.identifiers,
-            passage=document(ticket.title, ticket.description)[:PASSAGE_CHARS],
+            passage=best_passage(self.query, ticket.title, ticket.description, hit.identifiers),
         )
 
     def _log(
