@@ -23,6 +23,7 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from .exchange_admin import ExchangeAdmin
 from .forms import MergeForm, PersonChoiceField, TicketForm
 from .history import describe
 from .models import Category, Ticket, TicketEvent, Via, readable
@@ -93,7 +94,7 @@ class TicketChangeList(ChangeList):
 
 
 @admin.register(Ticket)
-class TicketAdmin(admin.ModelAdmin):
+class TicketAdmin(ExchangeAdmin):
     form = TicketForm
     list_display = ("number", "summary", "state", "owner", "age", "activity", "category", "person")
     list_display_links = ("number", "summary")

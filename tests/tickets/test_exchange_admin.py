@@ -1,0 +1,65 @@
+"""The import page of the admin."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from tests.factories import UserFactory
+from tickets import exchange_admin
+from tickets.models import Ticket
+
+PAGE = "/admin/tickets/ticket/import/"
+
+
+@pytest.fixture
+def browser(db: Any) -> Client:
+    client = Client()
+    client.force_login(UserFactory(agent=True, username="alice"))
+    return client
+
+
+def upload(browser: Client, text: str, name: str = "tickets.csv", **fields: Any) -> str:
+    answer = browser.post(PAGE, {"file": SimpleUploadedFile(name, text.encode()), **fields})
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_checks_first_then_imports(browser: Client) -> None:
+    text = "Subject,reporter\nPrinter,\n,alice\n"
+    page = upload(browser, text, title="Subject", reporter_is_me="on", dry_run="on")
+    assert "1 tickets would be created, 1 rows rejected" in page
+    assert not Ticket.objects.exists()
+    page = upload(browser, text, title="Subject", reporter_is_me="on")
+    assert "1 tickets created, 1 rows rejected" in page
+    assert "<td>3</td><td>title:" in page
+    ticket = Ticket.objects.get()
+    assert (ticket.title, ticket.source, ticket.reporter.username) == ("Printer", "import", "alice")
+
+
+def test_says_why_a_file_is_refused(browser: Client) -> None:
+    assert "--format" in upload(browser, "x", name="tickets.xlsx")
+    upload(browser, "title,reporter\nx,alice\n")
+    assert "has been imported" in upload(browser, "title,reporter\nx,alice\n")
+    upload(browser, "title,reporter\nx,alice\n", again="on")
+    assert Ticket.objects.count() == 2
+
+
+def test_large_files_are_for_the_command(browser: Client, monkeypatch: Any) -> None:
+    monkeypatch.setattr(exchange_admin, "LARGEST_FILE", 10)
+    assert "manage.py import_tickets" in upload(browser, "title,reporter\nx,alice\n")
+    assert not Ticket.objects.exists()
+
+
+def test_needs_the_right_to_add(db: Any) -> None:
+    person: User = UserFactory(is_staff=True, permissions=["view_ticket", "change_ticket"])
+    client = Client()
+    client.force_login(person)
+    assert client.get(PAGE).status_code == 403
+    assert "import/" not in client.get("/admin/tickets/ticket/").content.decode()
+
+
+def test_stands_above_the_list(browser: Client) -> None:
+    assert PAGE in browser.get("/admin/tickets/ticket/").content.decode()
