@@ -4,9 +4,19 @@ from typing import Any
 
 import django_filters as filters
 from django.utils.translation import gettext_lazy as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 
 from tickets.models import Ticket
-from tickets.querysets import TicketQuerySet
+from tickets.querysets import UNRESOLVED, TicketQuerySet
+
+
+@extend_schema_field(OpenApiTypes.BOOL)
+class FlagFilter(filters.TypedChoiceFilter):
+    """true or false. The filter of the library takes anything else for "both" without a word."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(choices=[("true", "true"), ("false", "false")], coerce="true".__eq__, **options)
 
 
 class TicketFilter(filters.FilterSet):
@@ -14,11 +24,11 @@ class TicketFilter(filters.FilterSet):
     priority = filters.MultipleChoiceFilter(
         choices=Ticket.Priority.choices, help_text="Repeat it for several."
     )
-    unresolved = filters.BooleanFilter(method="narrow_unresolved", help_text="New, open or pending.")
+    unresolved = FlagFilter(method="narrow_unresolved", help_text="New, open or pending.")
     category = filters.CharFilter(field_name="category__name", lookup_expr="iexact")
     reporter = filters.CharFilter(field_name="reporter__username", help_text="User name.")
     assignee = filters.CharFilter(field_name="assignee__username", help_text="User name.")
-    unassigned = filters.BooleanFilter(field_name="assignee", lookup_expr="isnull")
+    unassigned = FlagFilter(field_name="assignee", lookup_expr="isnull")
     source = filters.MultipleChoiceFilter(choices=Ticket.Source.choices)
     duplicate_check = filters.ChoiceFilter(choices=Ticket.DuplicateCheck.choices)
     duplicate_of = filters.NumberFilter(
@@ -40,7 +50,7 @@ class TicketFilter(filters.FilterSet):
         fields: tuple[str, ...] = ()
 
     def narrow_unresolved(self, tickets: TicketQuerySet, name: str, value: bool) -> Any:
-        return tickets.unresolved() if value else tickets.exclude(pk__in=tickets.unresolved().values("pk"))
+        return tickets.unresolved() if value else tickets.exclude(status__in=UNRESOLVED)
 
     def narrow_words(self, tickets: TicketQuerySet, name: str, value: str) -> Any:
         return tickets.matching_words(value)

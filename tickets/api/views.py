@@ -52,9 +52,10 @@ SUMMARY_FIELDS = (
 
 
 class StrictParameters(APIView):
-    """Refuses query parameters that are unknown or empty: they must not look as if they had filtered."""
+    """Refuses query parameters that mean nothing here: they must not look as if they had filtered."""
 
     parameters: tuple[str, ...] = ()
+    repeatable: tuple[str, ...] = ("status", "priority", "source")
     http_method_names = ["get", "head", "post", "patch"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -67,7 +68,9 @@ class StrictParameters(APIView):
     def _wrong(self, name: str, values: list[str]) -> str:
         if name not in self.parameters:
             return _("There is no such parameter here.")
-        return "" if all(values) else _("There is no value. Leave the parameter out instead.")
+        if not all(values):
+            return _("There is no value. Leave the parameter out instead.")
+        return "" if name in self.repeatable or len(values) == 1 else _("Only one value is possible here.")
 
 
 class ApiView(StrictParameters, generics.GenericAPIView):

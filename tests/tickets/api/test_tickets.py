@@ -250,6 +250,8 @@ class TestList:
             ("stauts=open", "stauts"),
             ("status=opne", "status"),
             ("status=", "status"),
+            ("unresolved=null", "unresolved"),
+            ("q=a&q=b", "q"),
             ("updated_before=", "updated_before"),
             ("created_after=yesterday", "created_after"),
             ("duplicate_of=x", "duplicate_of"),
