@@ -18,6 +18,7 @@ from tickets.models import Ticket
 from .documents import document
 from .results import Band, Outcome
 from .search import find_similar
+from .verdicts import judged_different
 
 LONGEST_QUERY = 10_000  # characters in an address; a longer text is a ticket's
 
@@ -159,7 +160,8 @@ class SimilarView(SearchApiView):
     )
     def get(self, request: Request, pk: int) -> Response:
         ticket = self.ticket()
-        return self.found(document(ticket.title, ticket.description), (ticket.pk,), self.asked())
+        known = (ticket.pk, *judged_different(ticket.pk))
+        return self.found(document(ticket.title, ticket.description), known, self.asked())
 
 
 urlpatterns = [

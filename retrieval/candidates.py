@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from numpy.typing import NDArray
 
@@ -166,7 +167,10 @@ class Scope:
         return clauses
 
     def _subquery(self, parameters: dict[str, Any]) -> str:
-        sql, values = self.tickets.order_by().values("pk").query.sql_with_params()
+        try:
+            sql, values = self.tickets.order_by().values("pk").query.sql_with_params()
+        except EmptyResultSet:  # a filter that nothing can pass
+            return "NULL"
         names = [f"filter{number}" for number in range(len(values))]
         parameters.update(zip(names, values, strict=True))
         return sql % tuple(f"%({name})s" for name in names)
@@ -239,7 +243,10 @@ def _is_selective(scope: Scope, total: int) -> bool:
     """
     if not scope.tickets.query.where:
         return False
-    plan = scope.tickets.order_by().values("pk").explain(format="json")
+    try:
+        plan = scope.tickets.order_by().values("pk").explain(format="json")
+    except EmptyResultSet:
+        return True
     return bool(json.loads(plan)[0]["Plan"]["Plan Rows"] < SELECTIVE * total)
 
 

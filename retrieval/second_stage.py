@@ -73,7 +73,7 @@ def column_of(model: str) -> tuple[str, str]:
 
 
 def scan_settings(model: str) -> str:
-    """What a search through the index needs: many candidates, and going on until the filters are satisfied."""
+    """What a search through the index needs: many candidates, and going on until the filters are met."""
     return (
         f"SET LOCAL hnsw.ef_search = {EF_SEARCH}; SET LOCAL hnsw.iterative_scan = relaxed_order; "
         "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; "

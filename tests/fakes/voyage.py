@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -97,6 +99,7 @@ class VoyageServer:
         self._lock = threading.Lock()
         self._server: ThreadingHTTPServer | None = None
         self._port = 0
+        self._connections: list[socket.socket] = []
 
     @property
     def url(self) -> str:
@@ -120,6 +123,15 @@ class VoyageServer:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
+        with self._lock:
+            for one in self._connections:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+            self._connections.clear()
+
+    def connected(self, one: socket.socket) -> None:
+        with self._lock:
+            self._connections.append(one)
 
     def __enter__(self) -> VoyageServer:
         return self.start()
@@ -212,6 +224,10 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     fake: VoyageServer
     protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        self.fake.connected(self.connection)
 
     def log_message(self, format: str, *args: Any) -> None:
         pass

@@ -38,9 +38,7 @@ def worker(voyage: VoyageServer) -> Iterator[Worker]:
 
 def tickets(count: int, **fields: Any) -> list[Ticket]:
     reporter = UserFactory()
-    return [
-        TicketFactory.create(title=f"Ticket number {n}", reporter=reporter, **fields) for n in range(count)
-    ]
+    return [TicketFactory(title=f"Ticket number {n}", reporter=reporter, **fields) for n in range(count)]
 
 
 def work(worker: Worker, most: int = 200) -> None:

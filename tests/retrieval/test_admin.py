@@ -1,0 +1,42 @@
+"""The admin of what machines wrote: every list and page opens, nothing can be changed."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.test import Client
+
+from retrieval.models import SearchLog, TicketEmbedding, Verdict
+from retrieval.search import find_similar
+from tests.factories import TicketFactory
+
+pytestmark = pytest.mark.django_db
+
+TABLES = ("ticketembedding", "indexstate", "workerstate", "searchlog", "verdict")
+
+
+@pytest.fixture
+def root(client: Client) -> User:
+    user = User.objects.create_superuser("root")
+    client.force_login(user)
+    ticket = TicketFactory(title="Printer is on fire")
+    call_command("embed_worker", once=True, verbosity=0)
+    find_similar("Printer", user=user)
+    Verdict.objects.create(candidate=ticket, judgement="same", by=user)
+    return user
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_lists_open_with_few_queries(
+    root: User, client: Client, table: str, django_assert_max_num_queries: object
+) -> None:
+    with django_assert_max_num_queries(8):  # type: ignore[operator]
+        assert client.get(f"/admin/retrieval/{table}/").status_code == 200
+
+
+def test_pages_open_and_take_no_change(root: User, client: Client) -> None:
+    row, log = TicketEmbedding.objects.get(), SearchLog.objects.get()
+    assert client.get(f"/admin/retrieval/ticketembedding/{row.pk}/change/").status_code == 200
+    assert client.get(f"/admin/retrieval/searchlog/{log.pk}/change/").status_code == 200
+    assert client.post(f"/admin/retrieval/searchlog/{log.pk}/change/", {"text": "x"}).status_code == 403
+    assert client.get("/admin/retrieval/searchlog/add/").status_code == 403
+    assert client.post(f"/admin/retrieval/ticketembedding/{row.pk}/delete/").status_code == 403
