@@ -10,12 +10,8 @@ from assistant.models import ConversationTicket, ToolCall, Turn
 from assistant.rendering import mentioned_tickets, render_markdown
 
 
-def allowed(conversation_id: int) -> tuple[set[str], set[int]]:
-    """The addresses and the tickets that answers of this conversation may link to."""
-    return allowed_by(ConversationTicket.objects.filter(conversation=conversation_id))
-
-
 def allowed_by(known: Iterable[ConversationTicket]) -> tuple[set[str], set[int]]:
+    """The addresses and the tickets that answers may link to, from what the conversation's tools returned."""
     rows = list(known)
     return {address for row in rows for address in row.addresses}, {row.ticket_id for row in rows}
 
@@ -23,7 +19,7 @@ def allowed_by(known: Iterable[ConversationTicket]) -> tuple[set[str], set[int]]
 def count(turn: Turn) -> None:
     """Sources found and used, and links removed, for the turn's record."""
     text = f"{turn.answer}\n\n{turn.partial}".strip()
-    links, known = allowed(turn.conversation_id)
+    links, known = allowed_by(turn.conversation.known_tickets.all())
     found, acted_on = sources(turn.tool_calls.all())
     turn.sources_found = len(found)
     turn.sources_used = len(found & (mentioned_tickets(text) | acted_on))

@@ -41,11 +41,10 @@ class Claim:
 
 def lock_turn(turn_id: int) -> Turn:
     """The turn as it is now, with its conversation locked: the order of all changes of a conversation."""
-    conversation_id = Turn.objects.values_list("conversation_id", flat=True).get(pk=turn_id)
-    conversation = Conversation.objects.select_for_update(no_key=True).get(pk=conversation_id)
-    turn = Turn.objects.get(pk=turn_id)
-    turn.conversation = conversation
-    return turn
+    locked = Conversation.objects.select_for_update(of=("self",), no_key=True).filter(turns=turn_id)
+    if not locked.values_list("pk"):
+        raise Turn.DoesNotExist
+    return Turn.objects.select_related("conversation__user").get(pk=turn_id)
 
 
 def queue(conversation: Conversation, *, question: str, retry_of: Turn | None = None) -> Turn:
@@ -180,7 +179,7 @@ def commit_step(
     """
     turn = _running(turn_id)
     said = _add(turn, Message.Role.ASSISTANT, content)
-    scope = Scope(User.objects.get(pk=turn.conversation.user_id), turn.conversation, turn)
+    scope = Scope(turn.conversation.user, turn.conversation, turn)
     stored = [run_call(scope, call) for call in calls]
     if not stored:
         return [said], []
@@ -248,12 +247,23 @@ def _search_fields(result: Result) -> dict[str, Any]:
 
 def _remember(conversation: Conversation, seen: dict[int, Seen]) -> None:
     """Which tickets the model has read, in which version, and the addresses in their texts."""
-    known = {row.ticket_id: row for row in conversation.known_tickets.filter(ticket__in=seen)}
-    for ticket_id, look in seen.items():
-        row = known.get(ticket_id) or ConversationTicket(conversation=conversation, ticket_id=ticket_id)
-        row.version_seen = look.version
-        row.addresses = sorted({*row.addresses, *look.addresses})
-        row.save()
+    if not seen:
+        return
+    known = dict(conversation.known_tickets.filter(ticket__in=seen).values_list("ticket_id", "addresses"))
+    ConversationTicket.objects.bulk_create(
+        [
+            ConversationTicket(
+                conversation=conversation,
+                ticket_id=ticket_id,
+                version_seen=look.version,
+                addresses=sorted({*known.get(ticket_id, ()), *look.addresses}),
+            )
+            for ticket_id, look in sorted(seen.items())
+        ],
+        update_conflicts=True,
+        unique_fields=["conversation", "ticket"],
+        update_fields=["version_seen", "addresses"],
+    )
 
 
 def _result_block(call: ToolCall) -> Block:

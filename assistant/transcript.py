@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from assistant import grounding
 from assistant.faults import NOT_TO_BE_RETRIED
-from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
+from assistant.models import Conversation, Message, ToolCall, Turn
 from assistant.rendering import render_markdown
 from assistant.wording import label, summary
 from tickets.language import detect_language
@@ -91,7 +91,7 @@ def load_turn(turn: Turn, user: User) -> TurnView:
 
 def cards(outcome: SearchOutcome, conversation: Conversation) -> list[Card]:
     """The candidates of a search that has just ended; its tickets were already searched as the person."""
-    judged = _judgements(conversation)
+    judged = {row.ticket_id: row.judgement for row in conversation.known_tickets.exclude(judgement="")}
     return [
         Card(
             hit.ticket,
@@ -113,15 +113,17 @@ class _Reader:
         self.turns = turns
         self.messages = _by_turn(Message.objects.filter(turn__in=turns).order_by("id"))
         self.calls = _by_turn(ToolCall.objects.filter(turn__in=turns).order_by("id"))
-        known = list(ConversationTicket.objects.filter(conversation=conversation))
+        known = list(conversation.known_tickets.all()) if self.calls or self.messages else []
         self.links, self.known = grounding.allowed_by(known)
         self.judged = {row.ticket_id: row.judgement for row in known}
         self.tickets = self._tickets(user)
-        self.retried = {turn.retry_of_id for turn in turns}
-        self.last = turns[-1].pk if turns else 0
-        if len(turns) == 1:  # one turn out of a conversation: the others are not at hand
-            self.retried = set(Turn.objects.filter(retry_of__in=turns).values_list("retry_of_id", flat=True))
-            self.last = conversation.turns.order_by("-id").values_list("id", flat=True)[0]
+        self.newest = self._newest(conversation)
+
+    def _newest(self, conversation: Conversation) -> int:
+        """The last turn of the conversation; only that one can be tried again. 0 if none asks for it."""
+        if not any(turn.is_incomplete for turn in self.turns):
+            return 0
+        return conversation.turns.order_by("-id").values_list("id", flat=True)[0]
 
     def _tickets(self, user: User) -> dict[int, Ticket]:
         """The candidates the person may see, now."""
@@ -134,7 +136,7 @@ class _Reader:
     def _view(self, turn: Turn) -> TurnView:
         messages, calls = self.messages[turn.pk], self.calls[turn.pk]
         changing = [call for call in calls if call.changes]
-        newest = turn.pk == self.last and turn.pk not in self.retried
+        newest = turn.pk == self.newest
         return TurnView(
             turn=turn,
             questions=[message.text for message in messages if message.from_person],
@@ -189,11 +191,6 @@ def _by_turn(rows: Iterable[Any]) -> defaultdict[int, list[Any]]:
     for row in rows:
         grouped[row.turn_id].append(row)
     return grouped
-
-
-def _judgements(conversation: Conversation) -> dict[int, str]:
-    judged = ConversationTicket.objects.filter(conversation=conversation).exclude(judgement="")
-    return dict(judged.values_list("ticket_id", "judgement"))
 
 
 def _change(change: dict[str, Any]) -> ChangeView:
