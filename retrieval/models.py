@@ -1,7 +1,8 @@
 """What retrieval keeps: vectors, the state of each index, profiles of the ranking, searches, verdicts,
-workers.
+workers, possible duplicates, incidents.
 
-Everything but `Verdict` is written by machines; the admin shows it read-only.
+What people decide (verdicts, candidates, incidents) is written by `judging` and `incidents`, the rest by
+machines; the admin shows it read-only.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models.functions import Now
+from django.db.models.functions import Greatest, Least, Now
 from django.utils.translation import gettext_lazy as _
 from pgvector.django import HalfVectorField
 
@@ -220,3 +222,139 @@ class Verdict(models.Model):
 
     def __str__(self) -> str:
         return f"#{self.candidate_id} {self.judgement}"
+
+
+class DuplicateCheck(models.Model):
+    """Whether a ticket has been compared with the others since it got its first vector.
+
+    The row is written together with that vector, so that no check is lost; without `checked_at` it is due.
+    An unexpected failure is kept in `error` and tried again: a check that failed has found nothing out.
+    """
+
+    ticket = models.OneToOneField(
+        Ticket,
+        models.CASCADE,
+        primary_key=True,
+        related_name="vector_check",
+        verbose_name=_("ticket"),
+    )
+    due_at = models.DateTimeField(_("due"), db_default=Now())
+    checked_at = models.DateTimeField(_("checked at"), null=True)
+    found = models.PositiveSmallIntegerField(_("found"), db_default=0)
+    error = models.TextField(_("error"), blank=True, db_default="")
+
+    class Meta:
+        verbose_name = _("duplicate check")
+        verbose_name_plural = _("duplicate checks")
+        indexes = [
+            models.Index(
+                fields=["due_at"], condition=models.Q(checked_at__isnull=True), name="retrieval_check_due"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.ticket_id}"
+
+
+class DuplicateCandidate(models.Model):
+    """A pair that may be the same problem, for a person to judge. One row a pair, for ever: what has been
+    judged is not proposed again.
+    """
+
+    class State(models.TextChoices):
+        OPEN = "open", _("open")
+        DECIDED = "decided", _("decided")
+
+    ticket = models.ForeignKey(
+        Ticket, models.CASCADE, related_name="duplicate_candidates", verbose_name=_("newer ticket")
+    )
+    candidate = models.ForeignKey(
+        Ticket, models.CASCADE, related_name="newer_candidates", verbose_name=_("older ticket")
+    )
+    similarity = models.FloatField(_("similarity"), null=True)
+    score = models.FloatField(_("score"))
+    likely = models.BooleanField(_("likely the same"), default=False)
+    matched = ArrayField(models.CharField(max_length=20), verbose_name=_("matched by"), default=list)
+    identifiers = ArrayField(models.TextField(), verbose_name=_("shared identifiers"), default=list)
+    model = model_key_field()
+    created_at = models.DateTimeField(_("created at"), db_default=Now())
+    state = models.CharField(_("state"), max_length=10, choices=State, default=State.OPEN)
+    postponed_at = models.DateTimeField(_("postponed at"), null=True)
+    judgement = models.CharField(_("judgement"), max_length=10, choices=Verdict.Judgement, blank=True)
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("decided by")
+    )
+    decided_at = models.DateTimeField(_("decided at"), null=True)
+
+    class Meta:
+        verbose_name = _("possible duplicate")
+        verbose_name_plural = _("possible duplicates")
+        constraints = [
+            models.UniqueConstraint(
+                Least("ticket", "candidate"), Greatest("ticket", "candidate"), name="retrieval_candidate_pair"
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(ticket=models.F("candidate")), name="retrieval_candidate_two"
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["-likely", "created_at"],
+                condition=models.Q(state="open"),
+                name="retrieval_candidate_open",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.ticket_id} – #{self.candidate_id}"
+
+
+class Incident(models.Model):
+    """Many reports of one outage: proposed by the worker, decided by a person."""
+
+    class State(models.TextChoices):
+        PROPOSED = "proposed", _("proposed")
+        CONFIRMED = "confirmed", _("confirmed")
+        DISMISSED = "dismissed", _("dismissed")
+        UNDONE = "undone", _("undone")
+
+    parent = models.ForeignKey(
+        Ticket, models.SET_NULL, null=True, related_name="incidents", verbose_name=_("parent")
+    )
+    state = models.CharField(_("state"), max_length=10, choices=State, default=State.PROPOSED)
+    created_at = models.DateTimeField(_("created at"), db_default=Now())
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("decided by")
+    )
+    decided_at = models.DateTimeField(_("decided at"), null=True)
+
+    class Meta:
+        verbose_name = _("incident")
+        verbose_name_plural = _("incidents")
+        indexes = [models.Index(fields=["state", "-created_at"], name="retrieval_incident_state")]
+
+    def __str__(self) -> str:
+        return f"{self.pk} {self.state}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be confirmed."""
+        return self.state in (self.State.PROPOSED, self.State.UNDONE)
+
+
+class IncidentMember(models.Model):
+    """A ticket that reports the incident. `merged` tells what confirming it has merged, for the undo."""
+
+    incident = models.ForeignKey(Incident, models.CASCADE, related_name="members", verbose_name=_("incident"))
+    ticket = models.OneToOneField(
+        Ticket, models.CASCADE, related_name="incident_member", verbose_name=_("ticket")
+    )
+    merged = models.BooleanField(_("merged"), default=False)
+    added_at = models.DateTimeField(_("added at"), db_default=Now())
+
+    class Meta:
+        verbose_name = _("report of an incident")
+        verbose_name_plural = _("reports of incidents")
+
+    def __str__(self) -> str:
+        return f"#{self.ticket_id}"

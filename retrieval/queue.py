@@ -25,6 +25,8 @@ from .documents import Document, embeddable
 # How many waiting tickets one look takes in. Among them the oldest need comes first.
 WINDOW = 2_000
 RETRY_SECONDS = (30, 180, 1_200, 3_600, 21_600)
+# Tickets older than that at their first vector are not checked for duplicates.
+TRIAGE_DAYS = 30
 
 STALE = """
     SELECT t.id
@@ -72,20 +74,35 @@ READ = """
         char_length(title) + 1 + char_length(description)
     FROM tickets_ticket WHERE id = ANY(%(ids)s) ORDER BY id"""
 
+# Together with its first vector a ticket becomes due for the duplicate check, so that no crash can part them.
+# Not due: what is solved already, and what was old when it got its vector (an import, a back-fill): nobody
+# triages those as new. A ticket that was created while the search was unavailable is always due.
 STORE = """
-    INSERT INTO retrieval_ticketembedding
-        (ticket_id, model, content_hash, embedding, embedded_chars, total_chars, attempts, error)
-    SELECT t.id, %(model)s, u.hash, u.embedding, u.embedded, u.total, 0, ''
-    FROM unnest(
-        %(ids)b::bigint[], %(hashes)b::bytea[], %(vectors)b::halfvec[], %(embedded)b::int[], %(totals)b::int[]
-    ) AS u (id, hash, embedding, embedded, total)
-    JOIN tickets_ticket t ON t.id = u.id AND t.content_hash = u.hash
-    ON CONFLICT (model, ticket_id) DO UPDATE SET
-        content_hash = excluded.content_hash, embedding = excluded.embedding,
-        embedded_chars = excluded.embedded_chars, total_chars = excluded.total_chars,
-        attempts = 0, error = '', failed_hash = NULL, retry_at = NULL, claimed_until = NULL,
-        updated_at = now()
-    RETURNING ticket_id"""
+    WITH stored AS (
+        INSERT INTO retrieval_ticketembedding
+            (ticket_id, model, content_hash, embedding, embedded_chars, total_chars, attempts, error)
+        SELECT t.id, %(model)s, u.hash, u.embedding, u.embedded, u.total, 0, ''
+        FROM unnest(
+            %(ids)b::bigint[], %(hashes)b::bytea[], %(vectors)b::halfvec[], %(embedded)b::int[],
+            %(totals)b::int[]
+        ) AS u (id, hash, embedding, embedded, total)
+        JOIN tickets_ticket t ON t.id = u.id AND t.content_hash = u.hash
+        ON CONFLICT (model, ticket_id) DO UPDATE SET
+            content_hash = excluded.content_hash, embedding = excluded.embedding,
+            embedded_chars = excluded.embedded_chars, total_chars = excluded.total_chars,
+            attempts = 0, error = '', failed_hash = NULL, retry_at = NULL, claimed_until = NULL,
+            updated_at = now()
+        RETURNING ticket_id
+    ), due AS (
+        INSERT INTO retrieval_duplicatecheck (ticket_id)
+        SELECT t.id FROM stored JOIN tickets_ticket t ON t.id = stored.ticket_id
+        WHERE t.duplicate_check = 'unavailable' OR (
+            t.status IN ('new', 'open', 'pending')
+            AND t.created_at > now() - %(triage_days)s * interval '1 day'
+        )
+        ON CONFLICT DO NOTHING
+    )
+    SELECT ticket_id FROM stored"""
 
 FAIL = """
     UPDATE retrieval_ticketembedding e SET
@@ -184,6 +201,7 @@ class Queue:
             "vectors": [None if vector is None else HalfVector(vector) for vector in vectors],
             "embedded": [job.document.embedded_chars for job in jobs],
             "totals": [job.document.total_chars for job in jobs],
+            "triage_days": TRIAGE_DAYS,
         }
         with connection.wrap_database_errors, binary_cursor() as cursor:
             return {row[0] for row in cursor.execute(STORE, values)}

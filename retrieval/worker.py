@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from django.db import InterfaceError, OperationalError, connection
 
 from .bookkeeping import beat, count_index, forget_old_workers, mark_swept, sweep_begins
+from .duplicates import check_due_tickets
 from .embedders import Embedder, EmbeddingError, model_key
 from .embedding import Embedded, batches, embed
 from .models import WorkerState
@@ -184,9 +185,13 @@ class Worker:
             if not self._hand_out():
                 break
         if not self._under_way:
-            return self._end_sweep()
+            return self._end_sweep() or self._check_duplicates()
         self._collect()
         return True
+
+    def _check_duplicates(self) -> bool:
+        """Only while no vector is wanted. Answers whether more tickets are due."""
+        return not self.stopping.is_set() and check_due_tickets(self.embedder)
 
     def _capacity(self) -> int:
         """After an outage one call tries whether the provider is back."""

@@ -22,6 +22,7 @@ OURS = (
     "VOYAGE_",
     "OPENAI_",
     "SEARCH_",
+    "INCIDENT_",
     "REHEARSAL_",
     "CSRF_TRUSTED",
     "TIME_ZONE",

@@ -212,6 +212,7 @@ class TicketAdmin(ExchangeAdmin):
             priority=obj.priority,
             category=obj.category,
             assignee=obj.assignee,
+            duplicate_check=obj.duplicate_check,
             by=request.user,
         )
         obj.__dict__.update(created.__dict__)

@@ -83,4 +83,8 @@ _SENTENCES: dict[str, Callable[[TicketEvent], str]] = {
     Kind.DUPLICATE_REMOVED: lambda event: (
         _("removed the duplicate %(ticket)s") % {"ticket": _named(event.old)}
     ),
+    Kind.LINKED: lambda event: _("marked it as related to %(ticket)s") % {"ticket": _named(event.new)},
+    Kind.UNLINKED: lambda event: (
+        _("marked it as no longer related to %(ticket)s") % {"ticket": _named(event.new)}
+    ),
 }

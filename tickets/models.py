@@ -383,6 +383,33 @@ class Ticket(models.Model):
                 % {"id": duplicate.pk, "target": target.pk}
             )
 
+    # -- linking -------------------------------------------------------------------------------------------
+
+    def link_to(self, other: Ticket, by: User | None, via: str = Via.ADMIN) -> None:
+        """Note that both have to do with each other, though each is a problem of its own. Twice is once."""
+        if self.pk == other.pk:
+            raise ValidationError(_t("A ticket cannot be related to itself."))
+        with transaction.atomic():
+            _link, is_new = TicketLink.objects.get_or_create(
+                **TicketLink.ends(self, other), defaults={"by": by}
+            )
+            if is_new:
+                TicketEvent.record_link(self, other, TicketEvent.Kind.LINKED, by, via)
+
+    def unlink_from(self, other: Ticket, by: User | None, via: str = Via.ADMIN) -> None:
+        with transaction.atomic():
+            deleted, _kinds = TicketLink.objects.filter(**TicketLink.ends(self, other)).delete()
+            if deleted:
+                TicketEvent.record_link(self, other, TicketEvent.Kind.UNLINKED, by, via)
+
+    def related(self) -> TicketQuerySet:
+        """The tickets it is linked to."""
+        of_first = TicketLink.objects.filter(first=self).values("second")
+        of_second = TicketLink.objects.filter(second=self).values("first")
+        return Ticket.objects.filter(Q(pk__in=of_first) | Q(pk__in=of_second))
+
+    # -- the chain of its merges ----------------------------------------------------------------------------
+
     def chain_end(self) -> Ticket:
         """The ticket that this one stands for after all merges; itself if it is no duplicate."""
         end_id = self._chain_end_id()
@@ -442,6 +469,34 @@ class Comment(models.Model):
         return self.body[:60]
 
 
+class TicketLink(models.Model):
+    """Two tickets that have to do with each other, though each is a problem of its own. One row a pair."""
+
+    first = models.ForeignKey(Ticket, models.CASCADE, related_name="+", verbose_name=_("ticket"))
+    second = models.ForeignKey(Ticket, models.CASCADE, related_name="+", verbose_name=_("related ticket"))
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
+    )
+    created_at = models.DateTimeField(_("created"), default=clock.now, editable=False)
+
+    class Meta:
+        verbose_name = _("related tickets")
+        verbose_name_plural = _("related tickets")
+        constraints = [
+            models.UniqueConstraint(fields=["first", "second"], name="tickets_link_pair"),
+            models.CheckConstraint(condition=Q(first__lt=F("second")), name="tickets_link_in_order"),
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.first_id} – #{self.second_id}"
+
+    @staticmethod
+    def ends(one: Ticket, other: Ticket) -> dict[str, int]:
+        """The pair as it is stored."""
+        first, second = sorted((one.pk, other.pk))
+        return {"first_id": first, "second_id": second}
+
+
 class TicketEvent(models.Model):
     """One line of a ticket's history: append-only."""
 
@@ -453,6 +508,8 @@ class TicketEvent(models.Model):
         UNMERGED = "unmerged", _("merge undone")
         DUPLICATE_ADDED = "duplicate_added", _("duplicate added")
         DUPLICATE_REMOVED = "duplicate_removed", _("duplicate removed")
+        LINKED = "linked", _("related to")
+        UNLINKED = "unlinked", _("no longer related to")
 
     ticket = models.ForeignKey(Ticket, models.CASCADE, verbose_name=_("ticket"), related_name="events")
     version = models.PositiveIntegerField(help_text="Version of the ticket after the event.")
@@ -520,6 +577,24 @@ class TicketEvent(models.Model):
                     new=str(duplicate), new_ref=duplicate.pk, **common),
             ]
         )  # fmt: skip
+
+    @classmethod
+    def record_link(cls, one: Ticket, other: Ticket, kind: str, by: User | None, via: str) -> None:
+        """On both sides."""
+        cls.objects.bulk_create(
+            [
+                cls(
+                    ticket=here,
+                    version=here.version,
+                    kind=kind,
+                    new=str(there),
+                    new_ref=there.pk,
+                    actor=by,
+                    via=via,
+                )
+                for here, there in ((one, other), (other, one))
+            ]
+        )
 
     @classmethod
     def record_unmerge(cls, duplicate: Ticket, end: Ticket, by: User | None, via: str) -> None:

@@ -1,0 +1,129 @@
+"""What a person decides about a pair of tickets: the one way in for the inbox, the panel and other pages.
+
+The same: the newer ticket is merged into the older one. Related: both are linked. Different: nothing happens
+to either. In each case the verdict is kept, and the pair is never proposed again, unless it is undone.
+"""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import connection, transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.utils.translation import gettext as _
+
+from tickets.models import Ticket, Via, readable
+from tickets.permissions import may_change
+from tickets.querysets import UNRESOLVED
+
+from .models import DuplicateCandidate, Verdict
+
+Judgement = Verdict.Judgement
+
+
+class AlreadyJudged(ValidationError):
+    """Somebody was faster, with the same or another judgement; `verdict` is theirs."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.verdict = verdict
+        sentence = _("%(who)s has already judged #%(one)s and #%(other)s: %(judgement)s.")
+        super().__init__(
+            sentence
+            % {
+                "who": readable(verdict.by) or _("Somebody"),
+                "one": verdict.ticket_id,
+                "other": verdict.candidate_id,
+                "judgement": verdict.get_judgement_display(),
+            }
+        )
+
+
+def judge(one: Ticket, other: Ticket, judgement: str, *, by: User, via: str = Via.ADMIN) -> Verdict:
+    """Store the verdict on a pair and do what it means.
+
+    The same person saying the same again changes nothing. Raises `AlreadyJudged`, `ValidationError` with a
+    sentence where a merge is impossible, `PermissionDenied`.
+    """
+    if not may_change(by):
+        raise PermissionDenied
+    judgement = Judgement(judgement)
+    older, newer = in_order(one, other)
+    with transaction.atomic():
+        _lock_pair(older, newer)
+        known = latest_verdict(older.pk, newer.pk)
+        if known is not None:
+            if (known.by_id, known.judgement) == (by.pk, judgement):
+                return known
+            raise AlreadyJudged(known)
+        if judgement == Judgement.SAME:
+            newer.merge_into(older, by, via)
+        elif judgement == Judgement.RELATED:
+            newer.link_to(older, by, via)
+        _of_pair(older, newer).update(
+            state=DuplicateCandidate.State.DECIDED, judgement=judgement, decided_by=by, decided_at=Now()
+        )
+        return Verdict.objects.create(ticket=newer, candidate=older, judgement=judgement, by=by)
+
+
+def undo(verdict: Verdict, *, by: User, via: str = Via.ADMIN) -> None:
+    """Take a verdict back, with what it has done. What others have changed since stays."""
+    if not may_change(by):
+        raise PermissionDenied
+    newer, older = verdict.ticket, verdict.candidate
+    assert newer is not None, "only verdicts on pairs can be undone"
+    with transaction.atomic():
+        _lock_pair(older, newer)
+        if not Verdict.objects.filter(pk=verdict.pk).exists():
+            raise ValidationError(_("This has been undone already."))
+        newer.refresh_from_db()
+        if verdict.judgement == Judgement.SAME and newer.duplicate_of_id is not None:
+            newer.unmerge(by, via)
+        elif verdict.judgement == Judgement.RELATED:
+            newer.unlink_from(older, by, via)
+        verdict.delete()
+        _of_pair(older, newer).update(
+            state=DuplicateCandidate.State.OPEN, judgement="", decided_by=None, decided_at=None
+        )
+
+
+def in_order(one: Ticket, other: Ticket) -> tuple[Ticket, Ticket]:
+    """The older and the newer of two tickets."""
+    older, newer = sorted((one, other), key=lambda each: (each.created_at, each.pk))
+    return older, newer
+
+
+def judged_with(ticket_id: int) -> set[int]:
+    """The tickets about which, together with this one, people have said something."""
+    pairs = Verdict.objects.filter(
+        Q(ticket=ticket_id) | Q(candidate=ticket_id), ticket__isnull=False
+    ).values_list("ticket_id", "candidate_id")
+    return {one for pair in pairs for one in pair if one is not None} - {ticket_id}
+
+
+def latest_verdict(one_id: int, other_id: int) -> Verdict | None:
+    pair = Q(ticket=one_id, candidate=other_id) | Q(ticket=other_id, candidate=one_id)
+    return Verdict.objects.filter(pair).select_related("by").order_by("pk").last()
+
+
+def open_candidates() -> QuerySet[DuplicateCandidate]:
+    """The pairs that wait for a judgement: both tickets stand for themselves, the newer is unresolved."""
+    return DuplicateCandidate.objects.filter(
+        state=DuplicateCandidate.State.OPEN,
+        ticket__duplicate_of=None,
+        candidate__duplicate_of=None,
+        ticket__status__in=UNRESOLVED,
+    )
+
+
+def _of_pair(one: Ticket, other: Ticket) -> QuerySet[DuplicateCandidate]:
+    pair = Q(ticket=one, candidate=other) | Q(ticket=other, candidate=one)
+    return DuplicateCandidate.objects.filter(pair)
+
+
+def _lock_pair(older: Ticket, newer: Ticket) -> None:
+    """One judgement of a pair at a time. Taken before the locks of merging, so that no two wait for each
+    other."""
+    first, second = sorted((older.pk, newer.pk))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"judge {first} {second}"])
