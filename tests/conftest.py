@@ -66,6 +66,19 @@ def _loopback_only() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Threads of the product keep their connections for a while; the test database is dropped all the same."""
+    yield
+    from django.db import connection
+
+    with django_db_blocker.unblock(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
 class _QuietServer(uvicorn.Server):
     """Runs in a thread, where no signal handler may be installed; says when it listens."""
 

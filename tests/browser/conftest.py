@@ -10,10 +10,14 @@ import pytest
 import uvicorn
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from playwright.sync_api import expect
 
 from assistant.rehearsal.model import application
 from tests.factories import TicketFactory, UserFactory
 from tickets.models import Ticket
+
+# Browsers are slow on a machine that also runs everything else.
+expect.set_options(timeout=15_000)
 
 PASSWORD = "correct horse battery"
 

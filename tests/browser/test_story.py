@@ -136,3 +136,20 @@ def test_narrow_screen_has_no_sideways_scroll(
 
 def _overflow(page: Page) -> int:
     return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+
+def test_every_page_keeps_the_strict_policy(
+    page: Page, rehearsal: Rehearsal, tickets: dict[str, Ticket], log_in: Step
+) -> None:
+    """The `page` fixture fails the test for any script error or refused resource."""
+    page.goto("/login/")
+    log_in()
+    say(page, "hello")
+    chat = page.url
+    for address in (chat, "/chat/", "/search/", "/search/?q=printer", "/admin/", f"/tickets/{tickets['vpn'].pk}/"):
+        answer = page.goto(address)
+        assert answer is not None
+        assert answer.status == 200, address
+        policy = answer.headers["content-security-policy"]
+        assert "script-src 'self'" in policy, address
+        assert "unsafe" not in policy, address
