@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 _WORD = re.compile(r"[^\W_]+(?:[-_.'’][^\W_]+)*")
 
@@ -28,6 +29,8 @@ FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
 }
 ALL_FUNCTION_WORDS = frozenset[str]().union(*FUNCTION_WORDS.values())
 ENOUGH_FUNCTION_WORDS = 3
+# As if ten more texts without any of the words were there: among one or two texts rarity says little.
+IMAGINED_TEXTS = 10
 
 Words = Counter[str]
 
@@ -50,33 +53,38 @@ def similarities(query: Words, texts: Sequence[Words]) -> list[float]:
 
     A word weighs by its rarity among these very texts: what all of them mention does not tell them apart.
     """
-    found_in = Counter(word for text in texts for word in text)
-    weight = _Weights(found_in, len(texts))
-    weighted_query = weight.of(query)
+    rarities = _rarities(query, texts)
+    weighted_query = _weighted(query, rarities)
     length = _length(weighted_query)
-    return [_cosine(weighted_query, length, weight.of(text)) for text in texts]
+    return [_cosine(weighted_query, length, _weighted(text, rarities)) for text in texts]
 
 
-class _Weights:
-    # As if ten more texts without any of the words were there: with one or two texts rarity says little.
-    IMAGINED = 10
+def _rarities(query: Words, texts: Sequence[Words]) -> dict[str, float]:
+    found_in = Counter(chain.from_iterable(texts))
+    of_count = {
+        count: math.log(1 + (len(texts) + IMAGINED_TEXTS) / (count + 0.5))
+        for count in {0, *found_in.values()}
+    }
+    return {
+        word: of_count[found_in[word]]
+        for word in found_in.keys() | query.keys()
+        if word not in ALL_FUNCTION_WORDS
+    }
 
-    def __init__(self, found_in: Counter[str], texts: int) -> None:
-        self._found_in = found_in
-        self._texts = texts + self.IMAGINED
 
-    def of(self, words: Words) -> dict[str, float]:
-        return {
-            word: (1 + math.log(count)) * math.log(1 + self._texts / (self._found_in[word] + 0.5))
-            for word, count in words.items()
-            if word not in ALL_FUNCTION_WORDS
-        }
+def _weighted(words: Words, rarities: Mapping[str, float]) -> dict[str, float]:
+    return {
+        word: rarities[word] if count == 1 else (1 + math.log(count)) * rarities[word]
+        for word, count in words.items()
+        if word in rarities
+    }
 
 
 def _length(weights: Mapping[str, float]) -> float:
-    return math.sqrt(sum(value * value for value in weights.values()))
+    return math.hypot(*weights.values())
 
 
 def _cosine(query: Mapping[str, float], length: float, text: Mapping[str, float]) -> float:
-    shared = sum(value * query[word] for word, value in text.items() if word in query)
+    # fsum: the order of a set must not decide between equals.
+    shared = math.fsum(text[word] * query[word] for word in text.keys() & query.keys())
     return min(1.0, shared / (length * _length(text))) if shared else 0.0
