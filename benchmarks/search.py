@@ -101,7 +101,7 @@ def find(given: Given, query: NDArray[np.float32], **options: Any) -> list[int]:
     from retrieval.search import find_similar
 
     given.vector = query
-    outcome = find_similar("Der Drucker reagiert nicht", user=corpus.agent_cached, limit=K, **options)
+    outcome = find_similar("Der Drucker reagiert nicht", user=corpus.agent(), limit=K, **options)
     return [hit.ticket.pk for hit in outcome.hits]
 
 
@@ -121,7 +121,7 @@ def measure(name: str, dimensions: int, *, with_index: bool, queries: int) -> li
     count_index(model)
     mark_swept(model, sweep_begins())
     given = Given(dimensions)
-    index.get_embedder = lambda: given  # type: ignore[assignment,return-value]
+    index.get_embedder = lambda: given  # type: ignore[assignment]
     asked = corpus.vectors(queries + 200, dimensions, seed=7)[-queries:]
     noise = np.random.default_rng(1).standard_normal(asked.shape).astype(np.float32)
     asked = asked + 0.3 * noise / np.linalg.norm(noise, axis=1, keepdims=True)
@@ -175,7 +175,6 @@ def main() -> None:
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     with threadpool_limits(1), corpus.database():
-        corpus.agent_cached = corpus.agent()  # type: ignore[attr-defined]
         for name in options.sizes:
             for dimensions in options.dimensions:
                 rows += measure(name, dimensions, with_index=options.index, queries=options.queries)
