@@ -7,12 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from django.utils.functional import Promise
-
 if TYPE_CHECKING:
-    from retrieval.results import SearchOutcome
+    from django_stubs_ext import StrOrPromise as Sentence
 
-Sentence = str | Promise
+    from retrieval.results import SearchOutcome
 
 
 @dataclass(frozen=True, slots=True)

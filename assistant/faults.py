@@ -6,15 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from django.utils.functional import Promise
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from assistant.clock import clock
 
-SENTENCES: dict[str, Promise] = {
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+SENTENCES: dict[str, StrOrPromise] = {
     # Faults of the line
     "key_refused": _("Claude refused the API key. An administrator has to check ANTHROPIC_API_KEY."),
     "forbidden": _(
@@ -104,11 +106,11 @@ class Fault(Exception):
         return self.code in RETRYABLE
 
     @property
-    def retrying_sentence(self) -> Promise:
+    def retrying_sentence(self) -> StrOrPromise:
         return BUSY if self.code in BUSY_CODES else UNREACHABLE
 
 
-def sentence(code: str, params: Mapping[str, Any] | None = None) -> str | Promise:
+def sentence(code: str, params: Mapping[str, Any] | None = None) -> StrOrPromise:
     """The sentence for the person, translated when it is rendered. An unknown code gets the general one."""
     text = SENTENCES.get(code, SENTENCES["internal"])
     if not params:

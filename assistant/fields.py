@@ -15,6 +15,9 @@ class ExactJSONField(models.TextField):
     refuses NUL and lone surrogates, which are legal in JSON. Nothing queries inside these values.
     """
 
+    _pyi_private_set_type: Any
+    _pyi_private_get_type: Any
+
     def get_prep_value(self, value: Any) -> str:
         return json.dumps(value)
 

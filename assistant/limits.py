@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NoReturn
 from django.conf import settings
 from django.db.models import F, Sum
 from django.utils import timezone
-from django.utils.functional import Promise
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -18,6 +17,7 @@ from assistant.refusals import Refused
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+    from django_stubs_ext import StrOrPromise
 
 MAX_MESSAGE_CHARACTERS = 100_000
 # What the provider reads from its cache costs a tenth, so it counts as a tenth.
@@ -89,6 +89,6 @@ def tomorrow() -> datetime:
     return midnight() + timedelta(days=1)
 
 
-def _refuse(text: Promise, *, until: datetime, limit: int) -> NoReturn:
+def _refuse(text: StrOrPromise, *, until: datetime, limit: int) -> NoReturn:
     params = {"limit": limit, "until": until.isoformat()}
     raise Refused(format_lazy(text, limit=limit, until=clock(until)), until=until, params=params)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -45,7 +45,7 @@ FOLLOW_SECONDS = 1.0
 Emit = Callable[[Event], None]
 
 
-async def run_turn(turn_id: int) -> AsyncIterator[Event]:
+async def run_turn(turn_id: int) -> AsyncGenerator[Event, None]:
     """Answer a queued turn and tell how it goes; the last event is always `TurnFinished`.
 
     Closing or cancelling the generator stops the turn. Of several callers one answers; the others follow
@@ -59,14 +59,14 @@ async def run_turn(turn_id: int) -> AsyncIterator[Event]:
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     task = asyncio.create_task(_answer(claim, events), name=f"turn-{turn_id}")
     try:
-        while (event := await events.get()) is not None:
-            yield event
+        while (happened := await events.get()) is not None:
+            yield happened
     finally:
         task.cancel()
         await asyncio.wait([task])
 
 
-async def _follow(turn_id: int) -> AsyncIterator[Event]:
+async def _follow(turn_id: int) -> AsyncGenerator[Event, None]:
     """Somebody else answers this turn, or it has ended: wait for its end."""
     yield TurnStarted(turn_id)
     while True:

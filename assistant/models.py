@@ -9,13 +9,13 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from assistant.fields import ExactJSONField
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+    from django_stubs_ext import StrOrPromise
 
 
 # The loop gives a sign of life every few seconds (loop.HEARTBEAT_SECONDS); after this long it is dead.
@@ -160,7 +160,7 @@ class Turn(models.Model):
         return self.status == self.Status.INTERRUPTED and self.error == "cut"
 
     @property
-    def error_sentence(self) -> str | Promise:
+    def error_sentence(self) -> StrOrPromise:
         """What went wrong, for the person, in the active language; empty when nothing did."""
         from assistant.faults import sentence  # faults needs no models, but models load first
 

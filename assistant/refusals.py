@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from django.utils.functional import Promise
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 class Refused(Exception):
@@ -15,7 +16,7 @@ class Refused(Exception):
     """
 
     def __init__(
-        self, sentence: str | Promise, *, until: datetime | None = None, params: dict[str, Any] | None = None
+        self, sentence: StrOrPromise, *, until: datetime | None = None, params: dict[str, Any] | None = None
     ) -> None:
         super().__init__(sentence)
         self.sentence = sentence

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 from django.utils import timezone
-from django.utils.functional import Promise
 from django.utils.text import Truncator, format_lazy
 from django.utils.translation import gettext as translate_now
 from django.utils.translation import gettext_lazy as _
@@ -25,6 +24,7 @@ from tickets.text import clean_text, is_blank
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+    from django_stubs_ext import StrOrPromise
 
 __all__ = [
     "Posted",
@@ -58,7 +58,7 @@ class VerdictResult:
     ticket: Ticket
     comment: Comment | None
     already: bool  # nothing new happened: the same button was pressed before
-    sentence: str | Promise
+    sentence: StrOrPromise
 
 
 def start_conversation(user: User) -> Conversation:
@@ -154,7 +154,7 @@ def undo_last_change(turn: Turn, user: User) -> ToolCall:
 
 
 def _undo(call: ToolCall, user: User) -> None:
-    ticket = Ticket.objects.visible_to(user).filter(pk=call.ticket_id).first()
+    ticket = Ticket.objects.visible_to(user).filter(pk=call.ticket_id or 0).first()
     if ticket is None or not permissions.may_change(user):
         raise Refused(_("You may not change this ticket any more."))
     try:
@@ -228,7 +228,7 @@ def _suggested(conversation: Conversation, user: User, candidate: Ticket | int) 
     )
 
 
-def _verdict_sentence(judgement: str, ticket: Ticket) -> Promise:
+def _verdict_sentence(judgement: str, ticket: Ticket) -> StrOrPromise:
     sentences = {
         "same": _("Noted: your problem was added to ticket #{id} as a comment."),
         "different": _("Noted: ticket #{id} is a different problem and will not be suggested again here."),
@@ -258,7 +258,8 @@ def _locked_turn(turn: Turn, user: User) -> Turn:
 
 
 def _posted_before(message: Message) -> Posted:
-    turn = message.turn or message.conversation.turns.active().first() or message.conversation.turns.last()
+    turns = message.conversation.turns
+    turn = message.turn or turns.active().first() or turns.latest("id")
     return Posted(turn=turn, message=message, waiting=message.turn is None, duplicate=True)
 
 

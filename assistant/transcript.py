@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from django.utils.functional import Promise
 from django.utils.safestring import SafeString
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
@@ -26,6 +25,7 @@ from tickets.models import Ticket
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+    from django_stubs_ext import StrOrPromise
 
     from retrieval.results import SearchOutcome
 
@@ -48,9 +48,9 @@ class Card:
 @dataclass(slots=True)
 class ChangeView:
     field: str
-    label: str | Promise
-    old: str | Promise
-    new: str | Promise
+    label: StrOrPromise
+    old: StrOrPromise
+    new: StrOrPromise
 
 
 @dataclass(slots=True)
@@ -60,8 +60,8 @@ class Item:
     kind: str
     html: SafeString | str = ""
     call: ToolCall | None = None
-    label: str | Promise = ""
-    summary: str | Promise = ""
+    label: StrOrPromise = ""
+    summary: StrOrPromise = ""
     changes: list[ChangeView] = field(default_factory=list)
     candidates: list[Card] = field(default_factory=list)
 
@@ -75,7 +75,7 @@ class TurnView:
     can_retry: bool
     can_continue: bool
     undo: ToolCall | None
-    summary: str | Promise
+    summary: StrOrPromise
 
 
 def load_transcript(conversation: Conversation, user: User) -> list[TurnView]:
@@ -195,16 +195,17 @@ def _by_turn(rows: Iterable[Any]) -> defaultdict[int, list[Any]]:
 
 def _change(change: dict[str, Any]) -> ChangeView:
     name = change["field"]
-    choices = dict(Ticket._meta.get_field(name).choices or ())
+    changed: Any = Ticket._meta.get_field(name)
+    choices = dict(changed.choices or ())
     return ChangeView(
         field=name,
-        label=Ticket._meta.get_field(name).verbose_name,
+        label=changed.verbose_name,
         old=choices.get(change["old"], change["old"]),
         new=choices.get(change["new"], change["new"]),
     )
 
 
-def _sources(turn: Turn) -> str | Promise:
+def _sources(turn: Turn) -> StrOrPromise:
     """The line under an answer; empty if no ticket was looked at."""
     if not turn.sources_found:
         return ""

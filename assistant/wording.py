@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from django.utils.functional import Promise, lazy
+from django.utils.functional import lazy
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
 from assistant.models import ToolCall
 
-LABELS: dict[str, Promise] = {
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+LABELS: dict[str, StrOrPromise] = {
     "find_similar_tickets": _("Searching existing tickets"),
     "create_ticket": _("Creating a ticket"),
     "update_ticket": _("Changing a ticket"),
@@ -22,7 +25,7 @@ LABELS: dict[str, Promise] = {
 }
 UNKNOWN = _("Unknown tool")
 
-ERRORS: dict[str, Promise] = {
+ERRORS: dict[str, StrOrPromise] = {
     "no_search": _("Not created: existing tickets have to be searched first."),
     "unanswered": _("Not created: similar tickets wait for your answer."),
     "stale": _("Not changed: somebody else has changed the ticket in the meantime."),
@@ -42,41 +45,41 @@ NOTHING = _("Searched, nothing similar found")
 UNAVAILABLE = _("The search is not available")
 
 
-def label(name: str) -> Promise:
+def label(name: str) -> StrOrPromise:
     return LABELS.get(name, UNKNOWN)
 
 
-def summary(call: ToolCall) -> str | Promise:
+def summary(call: ToolCall) -> StrOrPromise:
     """One line on what the call did."""
     if call.is_error:
         return ERRORS.get(call.error, REFUSED)
     return _SUMMARIES[call.name](call) if call.name in _SUMMARIES else ""
 
 
-def _found(call: ToolCall) -> Promise:
+def _found(call: ToolCall) -> StrOrPromise:
     if call.outcome == "unavailable":
         return UNAVAILABLE
     return counted(FOUND, len(call.hits)) if call.outcome == "found" else NOTHING
 
 
-def _listed(call: ToolCall) -> Promise:
+def _listed(call: ToolCall) -> StrOrPromise:
     return counted(LISTED, int(_data(call).get("total", 0)))
 
 
-def _created(call: ToolCall) -> Promise:
+def _created(call: ToolCall) -> StrOrPromise:
     return format_lazy(_("Ticket #{id} created"), id=call.ticket_id)
 
 
-def _changed(call: ToolCall) -> Promise:
+def _changed(call: ToolCall) -> StrOrPromise:
     text = _("Ticket #{id} changed") if call.changes else _("Ticket #{id}: nothing to change")
     return format_lazy(text, id=call.ticket_id)
 
 
-def _read(call: ToolCall) -> Promise:
+def _read(call: ToolCall) -> StrOrPromise:
     return format_lazy(_("Ticket #{id} read"), id=call.ticket_id)
 
 
-def _commented(call: ToolCall) -> Promise:
+def _commented(call: ToolCall) -> StrOrPromise:
     return format_lazy(_("Comment added to ticket #{id}"), id=call.ticket_id)
 
 

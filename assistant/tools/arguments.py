@@ -41,6 +41,7 @@ def _checked_value(tool: str, key: str, schema: dict[str, Any], value: Any) -> A
         return value
     if isinstance(value, int):
         return _within(key, value, BOUNDS[tool].get(key))
+    assert isinstance(value, str)
     if "enum" in schema:
         return _one_of(key, value, schema["enum"])
     return _checked_text(tool, key, value)

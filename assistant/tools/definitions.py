@@ -59,8 +59,8 @@ DEFINITIONS: list[dict[str, Any]] = [
     _tool(
         "find_similar_tickets",
         "Search existing tickets by meaning, in all languages at once. Call it before create_ticket whenever "
-        'somebody describes a problem. Returns "outcome": "found" with tickets (band "likely" or "possible"), '
-        '"nothing" when it has looked and found nothing, or "unavailable" with the reason when it could not look.',
+        'someone describes a problem. Returns "outcome" "found" with tickets (band "likely" or "possible"), '
+        '"nothing" when it has looked and found none, or "unavailable" with the reason if it could not look.',
         ["query"],
         query=_text(
             "The problem in the person's own words and language, with error codes and names of devices."

@@ -38,8 +38,8 @@ TOOLS: dict[str, Tool] = {
 }
 
 INTERNAL = (
-    "This call failed because of a fault inside the helpdesk; nothing was changed by it. Tell the person, and "
-    "do not repeat it more than once."
+    "This call failed because of a fault inside the helpdesk; nothing was changed by it. Tell the person, "
+    "and do not repeat it more than once."
 )
 
 
