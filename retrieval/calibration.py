@@ -7,6 +7,7 @@ model's cosines. It does not say how often they would be bothered rightly: that 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,9 +16,11 @@ from django.db import connection
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from .embedders import Embedder, model_key
+from .embedders import Embedder, EmbeddingError, model_key
 from .index import profile_of
-from .models import SearchLog, SearchProfile, Verdict
+from .models import IndexState, SearchLog, SearchProfile, Verdict
+
+logger = logging.getLogger(__name__)
 
 Vectors = NDArray[np.float32]
 
@@ -87,6 +90,24 @@ def calibrate(embedder: Embedder, progress: Callable[[Sequence[str]], Iterable[s
     titles = np.stack([embedder.embed_query(title) for title in progress([title for title, _ in rows])])
     found = bounds(titles, np.array([vector for _, vector in rows], dtype=np.float32))
     return _store(model, found, len(rows))
+
+
+def calibrate_first(embedder: Embedder) -> bool:
+    """Calibrates a model that never was, once it covers every ticket; answers whether that is settled.
+
+    Left to `manage.py calibrate_search` where every title would be a paid call over the network.
+    """
+    model = model_key(embedder)
+    if embedder.remote or profile_of(model).is_calibrated:
+        return True
+    if not IndexState.objects.filter(pk=model, completed_at__isnull=False).exists():
+        return False
+    try:
+        profile = calibrate(embedder)
+    except (TooFewTickets, EmbeddingError):
+        return False
+    logger.info("calibrated %s by %d tickets", model, profile.calibrated_tickets)
+    return True
 
 
 def _store(model: str, found: Bounds, tickets: int) -> SearchProfile:

@@ -28,6 +28,9 @@ STORED = f"""
     LEFT JOIN (retrieval_indexstate s FULL JOIN retrieval_searchprofile p ON p.model = s.model) ON true
 """
 
+# Where it is written down what justifies the weights of a model; the others were never measured here.
+MEASURED = {"use-multilingual-3:512": "docs/retrieval-measurements.md"}
+
 
 class Unavailable(Exception):
     """A search cannot compare meanings; `code` is stable, the text is for people."""
@@ -77,7 +80,8 @@ def usable_index() -> Index:
 
 def profile_of(model: str) -> SearchProfile:
     """The stored profile of a model, or the default one, unsaved and uncalibrated."""
-    return SearchProfile.objects.filter(pk=model).first() or SearchProfile(model=model)
+    stored = SearchProfile.objects.filter(pk=model).first()
+    return stored or SearchProfile(model=model, evidence=MEASURED.get(model, ""))
 
 
 def counted_state(model: str) -> IndexState:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from django.db import InterfaceError, OperationalError, connection
 
 from .bookkeeping import beat, count_index, forget_old_workers, mark_swept, sweep_begins
+from .calibration import calibrate_first
 from .duplicates import check_due_tickets
 from .embedders import Embedder, EmbeddingError, model_key
 from .embedding import Embedded, batches, embed
@@ -132,6 +133,7 @@ class Worker:
         self._sweep: Sweep | None = None
         self._beaten_at = self._counted_at = -1e9
         self._uncounted = True
+        self._calibrated = False
 
     @staticmethod
     def own_name() -> str:
@@ -185,9 +187,14 @@ class Worker:
             if not self._hand_out():
                 break
         if not self._under_way:
-            return self._end_sweep() or self._check_duplicates()
+            return self._end_sweep() or self._calibrate() or self._check_duplicates()
         self._collect()
         return True
+
+    def _calibrate(self) -> bool:
+        """Once, as soon as there is something to calibrate by. There is never more to do."""
+        self._calibrated = self._calibrated or self.stopping.is_set() or calibrate_first(self.embedder)
+        return False
 
     def _check_duplicates(self) -> bool:
         """Only while no vector is wanted. Answers whether more tickets are due."""

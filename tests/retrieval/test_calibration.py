@@ -5,6 +5,7 @@ from io import StringIO
 import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from retrieval.calibration import (
     FEWEST_VERDICTS,
@@ -12,11 +13,12 @@ from retrieval.calibration import (
     LIKELY_ALERT_RATE,
     SAMPLE,
     bounds,
+    calibrate_first,
     precision,
     sample,
 )
 from retrieval.embedders import get_embedder, model_key
-from retrieval.models import SearchLog, SearchProfile, TicketEmbedding, Verdict
+from retrieval.models import IndexState, SearchLog, SearchProfile, TicketEmbedding, Verdict
 from tests.factories import TicketFactory, UserFactory
 from tickets.models import Ticket
 
@@ -117,3 +119,29 @@ def test_too_few_tickets_are_refused_with_what_to_do() -> None:
     with pytest.raises(CommandError, match="embed_worker"):
         call_command("calibrate_search", stdout=StringIO())
     assert not SearchProfile.objects.exists()
+
+
+@pytest.mark.django_db
+def test_the_first_calibration_waits_for_a_complete_index_and_happens_once() -> None:
+    embedder = get_embedder()
+    index(
+        [TicketFactory(title=f"{problem} in room {room}") for problem in PROBLEMS for room in range(101, 106)]
+    )
+    assert not calibrate_first(embedder)
+    assert not SearchProfile.objects.exists()
+    IndexState.objects.create(model=model_key(embedder), total=25, indexed=25, completed_at=timezone.now())
+    assert calibrate_first(embedder)
+    first = SearchProfile.objects.get()
+    assert first.is_calibrated
+    assert first.evidence
+    assert calibrate_first(embedder)
+    assert SearchProfile.objects.get().calibrated_at == first.calibrated_at
+
+
+@pytest.mark.django_db
+def test_the_worker_calibrates_when_everything_is_embedded() -> None:
+    for problem in PROBLEMS:
+        for room in range(101, 106):
+            TicketFactory(title=f"{problem} in room {room}")
+    call_command("embed_worker", "--once", stdout=StringIO())
+    assert SearchProfile.objects.get().calibrated_tickets == 25
