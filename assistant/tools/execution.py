@@ -86,18 +86,19 @@ class Call:
 
     def _execute(self, scope: Scope) -> None:
         assert self.arguments is not None
-        with transaction.atomic():
+        # What the model reads is English, whatever the person reads.
+        with translation.override("en"), transaction.atomic():
             self.result = TOOLS[self.name].run(scope, self.arguments, self.outcome)
 
     def _guarded(self, phase: Callable[..., None], *args: Any) -> None:
         started = time.perf_counter()
         try:
-            with translation.override("en"):  # what the model reads is English, whatever the person reads
-                phase(*args)
+            phase(*args)
         except ToolError as error:
             self.result = failure(error)
         except ValidationError as error:
-            self.result = failure(ToolError(tickets.sentences(error)))
+            with translation.override("en"):
+                self.result = failure(ToolError(tickets.sentences(error)))
         except Exception:
             log.exception("tool %s failed", self.name if self.name in TOOLS else "(unknown)")
             self.result = failure(ToolError(INTERNAL, "internal"))

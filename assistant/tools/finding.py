@@ -14,7 +14,13 @@ from tickets.querysets import UNRESOLVED
 REASONS = {
     "provider_off": "semantic search is switched off in this deployment",
     "no_key": "semantic search has no API key in this deployment",
+    "no_package": "the package of the local embedding model is not installed",
     "key_refused": "the embedding provider refused the API key",
+    "provider_misconfigured": "the embedding provider is not set up correctly",
+    "provider_timeout": "the embedding provider did not answer in time",
+    "provider_bad_answer": "the embedding provider sent an answer that cannot be used",
+    "rate_limited": "the embedding provider accepts no more requests at the moment",
+    "text_rejected": "the embedding provider rejected this text; try it with other words",
     "provider_down": "the embedding provider cannot be reached at the moment",
     "no_pgvector": "the database has no vector extension",
     "index_empty": "no ticket has been indexed yet",
