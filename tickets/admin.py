@@ -23,6 +23,8 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
+from .bulk_admin import BulkAdmin
+from .created_filter import CreatedFilter
 from .exchange_admin import ExchangeAdmin
 from .forms import MergeForm, PersonChoiceField, TicketForm
 from .history import describe
@@ -37,8 +39,22 @@ admin.site.site_header = admin.site.site_title = _("Helpdesk")
 admin.site.index_title = _("Overview")
 admin.site.enable_nav_sidebar = False  # the list of tickets needs the width
 
+OTHERS = 5  # of the reporter's other tickets
 HISTORY_LINES = 30  # on the ticket's page; the rest stands on the history page
 Choices = list[tuple[str, Any]]
+
+
+# Label and narrowing of each tab above the list.
+QuickViews = dict[str, tuple[Any, Callable[[TicketQuerySet, User], TicketQuerySet]]]
+QUICK_VIEWS: QuickViews = {
+    "open": (_("Unresolved"), lambda tickets, user: tickets.unresolved()),
+    "mine": (_("My open tickets"), lambda tickets, user: tickets.unresolved().filter(assignee=user)),
+    "waiting": (_("Waiting for me"), lambda tickets, user: tickets.waiting_for(user)),
+    "unassigned": (_("Unassigned"), lambda tickets, user: tickets.unresolved().filter(assignee=None)),
+    "urgent": (_("Urgent"), lambda tickets, user: tickets.unresolved().filter(priority="urgent")),
+    "pending": (_("Pending"), lambda tickets, user: tickets.filter(status="pending")),
+    "reported": (_("Reported by me"), lambda tickets, user: tickets.filter(reporter=user)),
+}
 
 
 class QuickViewFilter(admin.SimpleListFilter):
@@ -48,20 +64,15 @@ class QuickViewFilter(admin.SimpleListFilter):
     parameter_name = "view"
     template = "admin/tickets/ticket/no_sidebar_filter.html"
 
-    VIEWS: dict[str, tuple[Any, Callable[[TicketQuerySet, User], TicketQuerySet]]] = {
-        "open": (_("Unresolved"), lambda tickets, user: tickets.unresolved()),
-        "mine": (_("My open tickets"), lambda tickets, user: tickets.unresolved().filter(assignee=user)),
-        "unassigned": (_("Unassigned"), lambda tickets, user: tickets.unresolved().filter(assignee=None)),
-        "urgent": (_("Urgent"), lambda tickets, user: tickets.unresolved().filter(priority="urgent")),
-        "pending": (_("Waiting"), lambda tickets, user: tickets.filter(status="pending")),
-        "reported": (_("Reported by me"), lambda tickets, user: tickets.filter(reporter=user)),
-    }
+    def __init__(self, request: HttpRequest, params: Any, model: Any, model_admin: Any) -> None:
+        self.views: QuickViews = model_admin.quick_views
+        super().__init__(request, params, model, model_admin)
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        return [(name, label) for name, (label, _narrow) in self.VIEWS.items()]
+        return [(name, label) for name, (label, _narrow) in self.views.items()]
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
-        view = self.VIEWS.get(self.value() or "")
+        view = self.views.get(self.value() or "")
         return view[1](queryset, request.user) if view else queryset  # type: ignore[arg-type]
 
 
@@ -82,7 +93,31 @@ class AssigneeFilter(admin.SimpleListFilter):
         return queryset.filter(assignee=value) if value and value.isdecimal() else queryset
 
 
+class SearchSwitch(admin.SimpleListFilter):
+    """A switch beside the search field; what it does is up to `get_search_results()`."""
+
+    template = "admin/tickets/ticket/no_sidebar_filter.html"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        return [("1", self.title)]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        return queryset
+
+
 class TicketChangeList(ChangeList):
+    def search_switches(self) -> list[dict[str, Any]]:
+        specs = [spec for spec in self.filter_specs if isinstance(spec, SearchSwitch)]
+        return [
+            {"name": spec.parameter_name, "label": spec.title, "is_on": spec.value() is not None}
+            for spec in specs
+        ]
+
+    def other_params(self) -> dict[str, str]:
+        """What the search form carries along: everything but what it asks for itself."""
+        own = {"q", *(switch["name"] for switch in self.search_switches())}
+        return {name: value for name, value in self.params.items() if name not in own}
+
     def quick_views(self) -> list[Any]:
         """The tabs, for the template."""
         specs = [spec for spec in self.filter_specs if isinstance(spec, QuickViewFilter)]
@@ -94,13 +129,15 @@ class TicketChangeList(ChangeList):
 
 
 @admin.register(Ticket)
-class TicketAdmin(ExchangeAdmin):
+class TicketAdmin(ExchangeAdmin, BulkAdmin):
     form = TicketForm
     list_display = ("number", "summary", "state", "owner", "age", "activity", "category", "person")
     list_display_links = ("number", "summary")
-    list_filter = (QuickViewFilter, "status", "priority", AssigneeFilter, "category", "created_at")
+    list_filter: Any = (QuickViewFilter, CreatedFilter, "status", "priority", AssigneeFilter, "category")
+    quick_views = QUICK_VIEWS
+    actions = ("change_many", "merge_many", "export_as_csv")
     list_select_related = ("category", "reporter", "assignee")
-    list_per_page = 50
+    list_per_page = 100
     search_fields = ("search_words",)  # makes the field appear; see get_search_results()
     search_help_text = _("Words, “a phrase”, -without; an error code, a host or an asset; #123 for a number.")
     ordering = ("-created_at", "-pk")
@@ -243,6 +280,7 @@ class TicketAdmin(ExchangeAdmin):
             "chain_end": next(one for one in chain if one.duplicate_of_id is None),
             "reporters": {one.reporter_id: one.reporter for one in chain}.values(),
             "thread": ticket.thread(),
+            "others": self._others_of_the_reporter(request, ticket, chain),
             "history": [describe(event) for event in events[:HISTORY_LINES]],
             "history_is_longer": len(events) > HISTORY_LINES,
             "can_comment": may_comment(request.user),
@@ -250,6 +288,13 @@ class TicketAdmin(ExchangeAdmin):
                 pk=ticket.pk
             ),
         }
+
+    def _others_of_the_reporter(
+        self, request: HttpRequest, ticket: Ticket, chain: list[Ticket]
+    ) -> list[Ticket]:
+        theirs = self.get_queryset(request).filter(reporter=ticket.reporter_id)
+        rest = theirs.exclude(pk__in=[one.pk for one in chain]).order_by("-created_at", "-pk")
+        return list(rest.only("title", "status", "created_at")[:OTHERS])
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None

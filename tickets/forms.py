@@ -103,9 +103,15 @@ class MergeForm(forms.Form):
 
     def clean_target(self) -> Ticket:
         """The named ticket; it may itself be a duplicate."""
-        number = re.fullmatch(r"#?(\d{1,18})", self.cleaned_data["target"].strip())
-        target = Ticket.objects.filter(pk=int(number[1])).first() if number else None
-        if target is None:
-            raise ValidationError(_t("There is no ticket with this number."))
+        target = named_ticket(self.cleaned_data["target"])
         self.ticket.merge_target(target)
         return target
+
+
+def named_ticket(text: str) -> Ticket:
+    """The ticket with the number that `text` is, as people write it. Raises `ValidationError`."""
+    number = re.fullmatch(r"#?(\d{1,18})", text.strip())
+    ticket = Ticket.objects.filter(pk=int(number[1])).first() if number else None
+    if ticket is None:
+        raise ValidationError(_t("There is no ticket with this number."))
+    return ticket

@@ -116,7 +116,11 @@ class Ticket(models.Model):
         Category, models.PROTECT, verbose_name=_("category"), null=True, blank=True, related_name="tickets"
     )
     reporter = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.PROTECT, verbose_name=_("reporter"), related_name="reported_tickets"
+        settings.AUTH_USER_MODEL,
+        models.PROTECT,
+        verbose_name=_("reporter"),
+        related_name="reported_tickets",
+        db_index=False,  # the index with the date below
     )
     assignee = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -192,6 +196,12 @@ class Ticket(models.Model):
             models.Index(fields=["-created_at", "-id"], name="tickets_created"),
             models.Index(fields=["-updated_at"], name="tickets_updated"),
             models.Index(fields=["status", "-created_at"], name="tickets_status_created"),
+            models.Index(fields=["reporter", "-created_at"], name="tickets_reporter_created"),
+            models.Index(
+                fields=["-created_at", "-id"],
+                condition=Q(status__in=UNRESOLVED),
+                name="tickets_unresolved_created",
+            ),
             models.Index(
                 fields=["assignee", "-created_at"],
                 condition=Q(status__in=UNRESOLVED),
@@ -628,6 +638,36 @@ class ImportRun(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class BulkRun(models.Model):
+    """One change to many tickets: what was asked for, how far it has come, and what became of each ticket.
+
+    The ids are those that the person saw when choosing them. `changes` holds plain values by field
+    (`{"status": "open", "assignee": 7}`), `target` the ticket to merge into.
+    """
+
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("person")
+    )
+    ids = ArrayField(models.BigIntegerField())
+    changes = models.JSONField(default=dict)
+    target = models.ForeignKey(
+        Ticket, models.SET_NULL, null=True, related_name="+", verbose_name=_("merge into")
+    )
+    position = models.PositiveIntegerField(_("tickets gone through"), default=0)
+    done = ArrayField(models.BigIntegerField(), default=list)
+    unchanged = ArrayField(models.BigIntegerField(), default=list)
+    refused = models.JSONField(default=list)  # [[id, sentence]]
+    started_at = models.DateTimeField(_("started"), default=clock.now, editable=False)
+    finished_at = models.DateTimeField(_("finished"), null=True, editable=False)
+
+    class Meta:
+        verbose_name = _("change to many tickets")
+        verbose_name_plural = _("changes to many tickets")
+
+    def __str__(self) -> str:
+        return f"{self.pk}: {self.position}/{len(self.ids)}"
 
 
 def readable(value: Any) -> str:

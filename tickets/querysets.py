@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db import models
-from django.db.models import F, Func, Q, Value
+from django.db.models import F, Func, OuterRef, Q, Subquery, Value
 
 from .permissions import Person, may_view
 from .text import clean_text
@@ -27,6 +27,15 @@ class TicketQuerySet(models.QuerySet["Ticket"]):
     def unresolved(self) -> TicketQuerySet:
         """New, open or pending: somebody still has to do something."""
         return self.filter(status__in=UNRESOLVED)
+
+    def waiting_for(self, user: Person) -> TicketQuerySet:
+        """Assigned to `user`, and it is their turn: somebody else has commented last, or nobody has and the
+        ticket is not pending."""
+        comments = self.model._meta.get_field("comments").related_model.objects  # type: ignore[union-attr]
+        latest = comments.filter(ticket=OuterRef("pk")).order_by("-created_at", "-pk").values("author")[:1]
+        mine = self.unresolved().filter(assignee=user.pk).annotate(last_author=Subquery(latest))
+        untouched = Q(last_author=None) & ~Q(status="pending")
+        return mine.filter(untouched | Q(last_author__isnull=False) & ~Q(last_author=user.pk))
 
     def matching_words(self, query: str) -> TicketQuerySet:
         """Tickets with the words of `query` in title or description, best first.
