@@ -1,91 +1,58 @@
-"""What machines wrote, to look at and not to change; verdicts of people may be taken back."""
+"""The ticket admin with everything that knows which tickets are alike."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.utils.translation import gettext_lazy as _
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
 
-from .models import IndexState, SearchLog, SearchProfile, TicketEmbedding, Verdict, WorkerState
+from tickets.admin import TicketAdmin
+from tickets.models import Ticket
 
+from .meaning_admin import MeaningAdmin
+from .models import Incident
+from .triage.entry import EntryAdmin, EntryForm, suggested
+from .triage.inbox import InboxAdmin
+from .triage.incident_pages import IncidentAdmin, incident_of
+from .triage.panel import PanelAdmin
 
-class ReadOnlyAdmin(admin.ModelAdmin):
-    """Lists and shows; counts nothing in full, because these tables are long."""
-
-    show_full_result_count = False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+admin.site.unregister(Ticket)
 
 
-@admin.register(TicketEmbedding)
-class TicketEmbeddingAdmin(ReadOnlyAdmin):
-    list_display = ("ticket", "model", "shortened", "attempts", "error", "retry_at", "updated_at")
-    list_filter = (("failed_hash", admin.EmptyFieldListFilter),)
-    list_select_related = ("ticket",)
-    exclude = ("embedding", "content_hash", "failed_hash")
-    ordering = ("-pk",)
+@admin.register(Ticket)
+class SimilarTicketAdmin(MeaningAdmin, PanelAdmin, EntryAdmin, InboxAdmin, IncidentAdmin, TicketAdmin):  # type: ignore[misc]
+    form = EntryForm
+    change_form_template = "admin/retrieval/ticket_form.html"
+    change_list_template = "admin/retrieval/ticket_list.html"
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[TicketEmbedding]:
-        return super().get_queryset(request).defer("embedding", "ticket__description", "ticket__resolution")
+    class Media:
+        css = {"all": ("retrieval/triage.css",)}
 
-    @admin.display(description=_("shortened"), boolean=True)
-    def shortened(self, row: TicketEmbedding) -> bool:
-        return row.is_shortened
+    def render_change_form(
+        self, request: Any, context: dict[str, Any], add: bool = False, change: bool = False,
+        form_url: str = "", obj: Ticket | None = None,
+    ) -> HttpResponse:  # fmt: skip
+        if obj is None:
+            form = context["adminform"].form
+            context |= suggested(form.suggested, form.data.get("duplicate_note", ""))
+        else:
+            context["incident"] = incident_of(obj)
+        return super().render_change_form(request, context, add, change, form_url, obj)
 
+    def save_model(self, request: Any, obj: Ticket, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if change and "status" in form.changed_data and obj.is_resolved:
+            self._offer_to_tell_everybody(request, obj)
 
-@admin.register(IndexState)
-class IndexStateAdmin(ReadOnlyAdmin):
-    list_display = (
-        "model",
-        "indexed",
-        "total",
-        "failed",
-        "completed_at",
-        "swept_at",
-        "second_stage",
-        "recall",
-    )
-
-
-@admin.register(WorkerState)
-class WorkerStateAdmin(ReadOnlyAdmin):
-    list_display = ("name", "model", "activity", "reason", "paused_until", "embedded", "heartbeat_at")
-    ordering = ("-heartbeat_at",)
-
-
-@admin.register(SearchProfile)
-class SearchProfileAdmin(ReadOnlyAdmin):
-    list_display = ("model", "identifier_weight", "word_weight", "floor", "likely", "calibrated_at")
-
-
-@admin.register(SearchLog)
-class SearchLogAdmin(ReadOnlyAdmin):
-    list_display = ("created_at", "user", "text_beginning", "outcome", "reason_code", "embed_ms", "search_ms")
-    list_filter = ("outcome",)
-    list_select_related = ("user",)
-    ordering = ("-pk",)
-
-    @admin.display(description=_("text"))
-    def text_beginning(self, row: SearchLog) -> str:
-        return row.text[:80]
-
-
-@admin.register(Verdict)
-class VerdictAdmin(ReadOnlyAdmin):
-    list_display = ("created_at", "ticket", "candidate", "judgement", "by")
-    list_filter = ("judgement",)
-    list_select_related = ("ticket", "candidate", "by")
-    raw_id_fields = ("search", "ticket", "candidate", "by")
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return admin.ModelAdmin.has_delete_permission(self, request, obj)
+    def _offer_to_tell_everybody(self, request: HttpRequest, parent: Ticket) -> None:
+        incident = parent.incidents.filter(state=Incident.State.CONFIRMED).first()
+        if incident is not None:
+            page = reverse("admin:tickets_ticket_incident", args=[incident.pk])
+            sentence = _(
+                "With it, all reports of this incident are resolved. A public comment reaches everybody:"
+            )
+            messages.info(request, format_html('{} <a href="{}">{}</a>', sentence, page, _("Incident")))

@@ -67,13 +67,13 @@ def _check_next(index: Index) -> bool:
     """Checks the ticket that is due longest; several workers share them. Answers whether there was one."""
     with transaction.atomic():
         locked = due_checks().select_for_update(skip_locked=True, no_key=True, of=("self",))
-        check = locked.order_by("due_at", "pk").first()
+        check = locked.select_related("ticket").order_by("due_at", "pk").first()
         if check is None:
             return False
         this = DuplicateCheck.objects.filter(pk=check.pk)
         try:
             with transaction.atomic():
-                found = check_ticket(Ticket.objects.get(pk=check.pk), index)
+                found = check_ticket(check.ticket, index)
         except (OperationalError, InterfaceError):
             raise
         except Exception:

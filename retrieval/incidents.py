@@ -30,7 +30,7 @@ from .calibration import Bounds
 from .models import Incident, IncidentMember, Verdict
 
 LOCK = 7_316_202  # any number that no other advisory lock of this database uses
-MOST = 200  # reports that one look compares
+MOST = 60  # reports that one look compares; an incident grows beyond them report by report
 State = Incident.State
 
 # An import has its own times; what was solved at once or merged already is a report all the same.
@@ -107,13 +107,15 @@ def belonging_together(cosines: NDArray[np.float32], start: int, limits: Bounds)
     """The places of the reports around `start` in a matrix of cosines: likely the same as one of the others,
     above the floor to all."""
     group = [start]
+    farthest, nearest = cosines[start].copy(), cosines[start].copy()
     while True:
-        rest = [place for place in range(len(cosines)) if place not in group]
-        fitting = [place for place in rest if cosines[place, group].min() >= limits.floor]
-        best = max(fitting, key=lambda place: float(cosines[place, group].max()), default=None)
-        if best is None or cosines[best, group].max() < limits.likely:
+        farthest[group[-1]] = -1.0  # no member twice
+        best = int(np.where(farthest >= limits.floor, nearest, -1.0).argmax())
+        if farthest[best] < limits.floor or nearest[best] < limits.likely:
             return group
         group.append(best)
+        np.minimum(farthest, cosines[best], out=farthest)
+        np.maximum(nearest, cosines[best], out=nearest)
 
 
 def fullest_window(times: dict[int, datetime], must_hold: int, window: timedelta) -> list[int]:
@@ -238,7 +240,7 @@ def _locked(incident: Incident, by: User) -> Incident:
 
 
 def _decide(incident: Incident, state: str, by: User) -> None:
-    incident.state, incident.decided_by, incident.decided_at = state, by, Now()  # type: ignore[assignment]
+    incident.state, incident.decided_by, incident.decided_at = state, by, Now()
     incident.save(update_fields=["state", "decided_by", "decided_at", "parent"])
 
 

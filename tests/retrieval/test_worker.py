@@ -338,8 +338,10 @@ def test_one_poisonous_text_is_isolated(worker: Worker, voyage: VoyageServer, na
 
 def test_one_poisonous_text_among_a_thousand(voyage: VoyageServer) -> None:
     reporter = User.objects.create(username="bob")
+    long_ago = timezone.now() - timedelta(days=90)  # so that none is checked for duplicates
+    titles = ["poison" if n == 613 else f"Ticket {n}" for n in range(1_000)]
     Ticket.objects.bulk_create(
-        [Ticket(title="poison" if n == 613 else f"Ticket {n}", reporter=reporter) for n in range(1_000)]
+        [Ticket(title=title, reporter=reporter, created_at=long_ago) for title in titles]
     )
     voyage.rules.append(poisoned_by(Fault(400, '{"detail": "this text is not liked"}')))
     worker = Worker(get_embedder(), batch_size=1_000)
