@@ -54,6 +54,7 @@ def environment(server: VoyageServer) -> dict[str, str]:
         "VOYAGE_BASE_URL": server.url,
         "VOYAGE_DIMENSIONS": "256",
         "EMBED_CONCURRENCY": "2",
+        "EMBED_TIMEOUT_SECONDS": "10",
         "LOG_LEVEL": "ERROR",
     }
 
@@ -122,7 +123,7 @@ def make_tickets(count: int) -> None:
             """
             INSERT INTO tickets_ticket (title, description, status, priority, reporter_id, source, resolution,
                 duplicate_check, created_at, updated_at, version, status_before_merge)
-            SELECT 'Ticket ' || n, '', 'new', 'normal', %s, 'import', '', 'not_needed', now(), now(), 1, ''
+            SELECT 'Ticket ' || n, '', 'new', 'normal', %s, 'import', '', 'not_needed', now() - interval '90 days', now(), 1, ''
             FROM generate_series(1, %s) AS n""",
             [reporter.pk, count],
         )
@@ -157,7 +158,7 @@ def test_sigterm_finishes_the_batch_and_leaves(server: VoyageServer, workers: Wo
 
 def test_a_second_sigterm_forces_the_exit(server: VoyageServer, workers: Workers) -> None:
     make_tickets(10)
-    server.script(*[Fault(hang=True)] * 3)
+    server.script(*[Fault(hang=True)] * 2)
     pid = workers.start("--batch-size", "4", "--lease", "1")
     wait_until(lambda: len(server.requests) >= 2)
     os.kill(pid, signal.SIGTERM)
