@@ -110,7 +110,7 @@ def _kind_of_bad_request(error: anthropic.APIStatusError) -> str:
     message = (error.api_message or "").lower()
     if "prompt is too long" in message or "context window" in message:
         return PROMPT_TOO_LONG
-    if "signature" in message and "thinking" in message:
+    if "thinking" in message:
         return SIGNATURE
     return "bad_request"
 

@@ -50,7 +50,7 @@ def broken_off(turn: Turn) -> str:
         "refusal": "Your previous answer was declined by a safety filter.",
     }
     reason = reasons.get(turn.error, "Your previous answer broke off because of a technical fault.")
-    if not turn.partial:
+    if not turn.partial.strip():
         return note(reason)
     return note(f"{reason} It is incomplete; the person has seen this much of it: {quoted(turn.partial)}")
 

@@ -91,7 +91,9 @@ class Ledger:
         index, message = answers[-1]
         uses = [block for block in content_of(message) if block["type"] == "tool_use"]
         issued = self._answer_of_tool_use.get(str(uses[0]["id"])) if uses else None
-        if issued and _thinking(issued) != _thinking(content_of(message)):
+        # A paused answer that was resumed stands before it in the same message.
+        sent, wanted = _thinking(content_of(message)), _thinking(issued or [])
+        if sent[len(sent) - len(wanted) :] != wanted:
             raise invalid(
                 f"messages.{index}.content.0: `thinking` or `redacted_thinking` blocks in the latest "
                 "assistant message cannot be modified. These blocks must remain as they were in the original "
