@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from tickets.admin import TicketAdmin
 from tickets.models import Ticket
 
+from . import records_admin  # noqa: F401 (registers the read-only tables)
 from .meaning_admin import MeaningAdmin
 from .models import Incident
 from .triage.entry import EntryAdmin, EntryForm, suggested

@@ -36,6 +36,11 @@ def embed_all() -> None:
     call_command("embed_worker", once=True, verbosity=0)
 
 
+def log_of(outcome: SearchOutcome) -> SearchLog:
+    assert outcome.log_id is not None
+    return SearchLog.objects.get(pk=outcome.log_id)
+
+
 def ids(outcome: SearchOutcome) -> list[int]:
     return [hit.ticket.pk for hit in outcome.hits]
 
@@ -53,7 +58,7 @@ def test_finds_across_languages_and_logs_it(alice: User) -> None:
     assert outcome.hits[0].ticket == printer
     assert "meaning" in outcome.hits[0].matched
     assert (outcome.coverage.indexed, outcome.coverage.total) == (2, 2)
-    log = SearchLog.objects.get(pk=outcome.log_id)
+    log = log_of(outcome)
     assert log.user == alice
     assert log.outcome == "found"
     assert [hit["id"] for hit in log.hits] == ids(outcome)
@@ -176,7 +181,7 @@ def unavailable(user: User, code: str) -> SearchOutcome:
     assert outcome.outcome == Outcome.UNAVAILABLE
     assert outcome.reason_code == code
     assert outcome.reason
-    assert SearchLog.objects.get(pk=outcome.log_id).reason_code == code
+    assert log_of(outcome).reason_code == code
     return outcome
 
 

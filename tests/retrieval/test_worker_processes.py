@@ -123,7 +123,8 @@ def make_tickets(count: int) -> None:
             """
             INSERT INTO tickets_ticket (title, description, status, priority, reporter_id, source, resolution,
                 duplicate_check, created_at, updated_at, version, status_before_merge)
-            SELECT 'Ticket ' || n, '', 'new', 'normal', %s, 'import', '', 'not_needed', now() - interval '90 days', now(), 1, ''
+            SELECT 'Ticket ' || n, '', 'new', 'normal', %s, 'import', '', 'not_needed',
+                now() - interval '90 days', now(), 1, ''
             FROM generate_series(1, %s) AS n""",
             [reporter.pk, count],
         )
