@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from assistant.models import ToolCall, Turn
+from assistant.statistics_admin import StatisticsAdmin
 
 
 class ReadOnly:
@@ -35,7 +36,7 @@ class ToolCallInline(ReadOnly, admin.TabularInline):
 
 
 @admin.register(Turn)
-class TurnAdmin(ReadOnly, admin.ModelAdmin):
+class TurnAdmin(ReadOnly, StatisticsAdmin):
     """Filterable by how turns ended. Conversations belong to their owners: only the records show."""
 
     list_display = (

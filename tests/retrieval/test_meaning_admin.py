@@ -1,0 +1,68 @@
+"""The list of tickets searched by meaning, and its view of possible duplicates."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.test import Client
+from pytest_django.asserts import assertContains, assertNotContains
+
+from retrieval.models import DuplicateCandidate, SearchLog
+from tests.factories import TicketFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/tickets/ticket/"
+QUESTION = {"q": "Drucker reagiert nicht", "meaning": "1"}
+
+
+@pytest.fixture
+def alice(db: None, client: Client) -> User:
+    person = UserFactory(username="alice", agent=True)
+    client.force_login(person)
+    return person
+
+
+def listed(response: Any) -> list[str]:
+    return [ticket.title for ticket in response.context["cl"].result_list]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_nearest_first_in_any_language(alice: User, client: Client) -> None:
+    for title in ("Printout fails on second floor", "Badge does not open the door", "The printer is dead"):
+        TicketFactory(title=title, description="since this morning")
+    call_command("embed_worker", "--once", verbosity=0)
+    assert listed(client.get(LIST, {"q": QUESTION["q"]})) == []
+    response = client.get(LIST, QUESTION)
+    found = listed(response)
+    assert {"Printout fails on second floor", "The printer is dead"} <= set(found[:2])
+    assertContains(response, 'name="meaning" value="1" checked')
+    assertNotContains(response, "by words only")
+    assert SearchLog.objects.count() == 1
+    assert listed(client.get(LIST, {**QUESTION, "status__exact": "closed"})) == []
+    assert sorted(listed(client.get(LIST, {**QUESTION, "o": "1"}))) == sorted(found)
+
+
+def test_switched_off_it_says_so_and_searches_words(alice: User, client: Client, settings: Any) -> None:
+    settings.EMBEDDING_PROVIDER = "off"
+    TicketFactory(title="Drucker reagiert nicht")
+    response = client.get(LIST, QUESTION)
+    assert listed(response) == ["Drucker reagiert nicht"]
+    assertContains(response, "Searched by words only, not by meaning")
+
+
+def test_without_words_the_switch_does_nothing(alice: User, client: Client) -> None:
+    TicketFactory(title="One")
+    assert listed(client.get(LIST, {"q": " ", "meaning": "1"})) == ["One"]
+    assert not SearchLog.objects.exists()
+
+
+def test_possible_duplicates(alice: User, client: Client) -> None:
+    older, newer, solved = (TicketFactory(title=title) for title in ("older", "newer", "solved"))
+    for ticket in (newer, solved):
+        DuplicateCandidate.objects.create(ticket=ticket, candidate=older, score=1.0, model="m")
+    solved.change(by=alice, via="admin", status="resolved")
+    assertContains(client.get(LIST), "?view=duplicates")
+    assert listed(client.get(LIST, {"view": "duplicates"})) == ["newer"]
+    DuplicateCandidate.objects.update(state="decided")
+    assert listed(client.get(LIST, {"view": "duplicates"})) == []
