@@ -3,7 +3,7 @@
     python benchmarks/api.py [SMALL LARGE]
 
 Fills a database of its own, asks through the whole stack of the site but without a network, and drops the
-database afterwards. Each address is asked in turn 20 times; the median and the best are shown, and how much
+database afterwards. Each address is asked in turn 12 times; the median and the best are shown, and how much
 slower the large database is by the best (the machine's other work weighs on the median).
 """
 
@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
 os.environ.setdefault("TEST_DB_NAME", "benchmark_api")
 
-ROUNDS = 20
+ROUNDS = 12
 PEOPLE, CATEGORIES = 500, 20
 TICKETS = "/api/v1/tickets/"
 

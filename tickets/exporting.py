@@ -70,7 +70,7 @@ def _lines(ids: list[int], user: Person) -> str:
 
 
 def _line(cells: Iterable[object]) -> str:
-    line: str = csv.writer(_Echo()).writerow([guarded(cell) for cell in cells])  # type: ignore[assignment]
+    line: str = csv.writer(_Echo()).writerow([guarded(cell) for cell in cells])
     return line
 
 

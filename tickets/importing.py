@@ -532,9 +532,7 @@ class Builder:
         setattr(ticket, name, text)
 
     def _choice(self, ticket: Ticket, name: str, text: str) -> None:
-        value = (
-            self.labels[name].get(clean_title(text).lower()) if text else Ticket._meta.get_field(name).default
-        )
+        value = self.labels[name].get(clean_title(text).lower()) if text else _field(name).default
         if value is None:
             choices = ", ".join(dict.fromkeys(self.labels[name].values()))
             named = {"value": clean_title(text)[:80], "choices": choices}
@@ -638,6 +636,10 @@ def parse_moment(text: str, zone: tzinfo) -> datetime:
         raise ValidationError(message % {"value": text[:80]}) from error
 
 
+def _field(name: str) -> Any:
+    return Ticket._meta.get_field(name)
+
+
 def _zone(name: str) -> tzinfo:
     try:
         return zoneinfo.ZoneInfo(name) if name else timezone.get_default_timezone()
@@ -661,7 +663,7 @@ def _labels(name: str) -> dict[str, str]:
     labels: dict[str, str] = {}
     for code, _language in settings.LANGUAGES:
         with translation.override(code):
-            choices: Any = Ticket._meta.get_field(name).choices
+            choices: Any = _field(name).choices
             labels |= {str(label).lower(): value for value, label in choices}
     return labels | {value: value for value in list(labels.values())}
 
@@ -669,7 +671,7 @@ def _labels(name: str) -> dict[str, str]:
 def _refusal(name: str, pk: int, ticket: Ticket) -> list[str]:
     """What the model has against this person in this field."""
     try:
-        Ticket._meta.get_field(name).clean(pk, ticket)
+        _field(name).clean(pk, ticket)
     except ValidationError as error:
         return error.messages
     return []

@@ -8,7 +8,9 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
+from typing import cast
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext as _
 from rest_framework.request import Request
@@ -46,7 +48,7 @@ def idempotent(request: Request, act: Callable[[], Response]) -> Response:
 def _claim(request: Request, key: str) -> tuple[IdempotencyKey, bool]:
     IdempotencyKey.forget_old()
     return IdempotencyKey.objects.get_or_create(
-        user=request.user, key=key, defaults={"fingerprint": _fingerprint(request)}
+        user=cast(User, request.user), key=key, defaults={"fingerprint": _fingerprint(request)}
     )
 
 

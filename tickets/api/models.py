@@ -174,7 +174,12 @@ class RequestRate(models.Model):
     def admit(cls, key: str, limit: int) -> bool:
         """Count one request of `key` unless it already made `limit` within a minute."""
         minute, second = divmod(time.time(), MINUTE)
-        values = {"key": key, "minute": int(minute), "share": 1 - second / MINUTE, "limit": limit}
+        values: dict[str, str | float] = {
+            "key": key,
+            "minute": int(minute),
+            "share": 1 - second / MINUTE,
+            "limit": limit,
+        }
         with connection.cursor() as cursor:
             cursor.execute(cls._ADMIT, values)
             return cursor.fetchone() is not None

@@ -68,7 +68,7 @@ class KeysetPagination(BasePagination):
     page_size = 50
     max_page_size = 200
 
-    def paginate_queryset(self, queryset: QuerySet[Any], request: Request, view: Any = None) -> list[Any]:
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         self.request = request
         self.ordering = self._ordering(request, view)
         self.cursor = self._cursor(request, queryset.model)

@@ -163,7 +163,8 @@ class TicketSummarySerializer(serializers.ModelSerializer):
 
 
 class TicketSerializer(TicketSummarySerializer):
-    class Meta(TicketSummarySerializer.Meta):
+    class Meta:
+        model = Ticket
         fields = (*TicketSummarySerializer.Meta.fields, "description", "resolution")
         read_only_fields = fields
 
@@ -220,7 +221,7 @@ class ProblemSerializer(serializers.Serializer):
     title = serializers.CharField()
     status = serializers.IntegerField()
     detail = serializers.CharField()
-    errors = FieldProblemSerializer(many=True, required=False)
+    errors = FieldProblemSerializer(many=True, required=False)  # type: ignore[assignment]
 
 
 class StaleProblemSerializer(ProblemSerializer):

@@ -18,7 +18,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
-from tickets.models import Category, Comment, StaleTicket, Ticket, TicketEvent, Via
+from tickets.models import Category, StaleTicket, Ticket, TicketEvent, Via
 from tickets.permissions import may_add, may_change, may_comment, may_view
 from tickets.services import create_ticket
 
@@ -153,7 +153,7 @@ class CommentListView(ApiView):
 
     @schema.comment_list
     def get(self, request: Request, pk: int) -> Response:
-        return self.page_of(cast(QuerySet[Comment], self.ticket().thread()), CommentSerializer)
+        return self.page_of(self.ticket().thread(), CommentSerializer)
 
     @schema.comment_create
     def post(self, request: Request, pk: int) -> Response:
