@@ -4,7 +4,7 @@
 
 Fills a database of its own, asks through the whole stack of the site but without a network, and drops the
 database afterwards. Each address is asked in turn 12 times; the median and the best are shown, and how much
-slower the large database is by the best (the machine's other work weighs on the median).
+slower the large database is by either.
 """
 
 import os
@@ -134,7 +134,7 @@ def run(small: int, large: int) -> None:
     for name, (queries, median, best) in many.items():
         _queries, median_few, best_few = few[name]
         times = f"{median_few:17.1f} /{best_few:6.1f}{median:18.1f} /{best:6.1f}"
-        print(f"{name:24}{queries:7}{times}{best / best_few:9.2f}")
+        print(f"{name:24}{queries:7}{times}{median / median_few:9.2f} /{best / best_few:5.2f}")
 
 
 def main() -> None:
