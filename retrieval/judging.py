@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -17,7 +17,7 @@ from tickets.models import Ticket, Via, readable
 from tickets.permissions import may_change
 from tickets.querysets import UNRESOLVED
 
-from .models import DuplicateCandidate, Verdict
+from .models import DuplicateCandidate, Incident, IncidentMember, Verdict
 
 Judgement = Verdict.Judgement
 
@@ -107,8 +107,15 @@ def latest_verdict(one_id: int, other_id: int) -> Verdict | None:
 
 
 def open_candidates() -> QuerySet[DuplicateCandidate]:
-    """The pairs that wait for a judgement: both tickets stand for themselves, the newer is unresolved."""
+    """The pairs that wait for a judgement: both tickets stand for themselves, the newer is unresolved, and
+    no proposed incident asks about them all at once."""
+    same_incident = IncidentMember.objects.filter(
+        ticket=OuterRef("ticket"),
+        incident__state=Incident.State.PROPOSED,
+        incident__members__ticket=OuterRef("candidate"),
+    )
     return DuplicateCandidate.objects.filter(
+        ~Exists(same_incident),
         state=DuplicateCandidate.State.OPEN,
         ticket__duplicate_of=None,
         candidate__duplicate_of=None,

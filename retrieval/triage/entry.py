@@ -17,9 +17,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import URLPattern
-from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from retrieval.documents import document
@@ -110,7 +108,7 @@ class EntryAdmin(TriageAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            self.own_url("add/similar/", self.suggest_view, "tickets_ticket_suggest"),
+            self.own_url("add/similar/", require_POST(self.suggest_view), "tickets_ticket_suggest"),
             *super().get_urls(),
         ]
 
@@ -129,8 +127,6 @@ def suggested(outcome: SearchOutcome | None, note: str = "") -> dict[str, Any]:
     return {"outcome": outcome, "cards": cards_of(outcome.hits) if outcome else [], "note": note}
 
 
-@never_cache
-@require_POST
 def _suggest(site: EntryAdmin, request: HttpRequest) -> HttpResponse:
     """What is like the title and description typed so far. POST, because they may be long."""
     if not site.has_add_permission(request):

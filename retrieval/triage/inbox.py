@@ -15,7 +15,6 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from retrieval.differences import Comparison, compare_texts
@@ -74,9 +73,11 @@ class Pair:
 class InboxAdmin(TriageAdmin):
     def get_urls(self) -> list[URLPattern]:
         return [
-            self.own_url("duplicates/", self.inbox_view, "tickets_ticket_duplicates"),
-            self.own_url("duplicates/undo/", self.inbox_undo_view, "tickets_ticket_duplicates_undo"),
-            self.own_url("duplicates/<int:row_id>/", self.decide_view, "tickets_ticket_decide"),
+            self.own_url("duplicates/", require_GET(self.inbox_view), "tickets_ticket_duplicates"),
+            self.own_url(
+                "duplicates/undo/", require_POST(self.inbox_undo_view), "tickets_ticket_duplicates_undo"
+            ),
+            self.own_url("duplicates/<int:row_id>/", require_POST(self.decide_view), "tickets_ticket_decide"),
             *super().get_urls(),
         ]
 
@@ -90,8 +91,6 @@ class InboxAdmin(TriageAdmin):
         return _undo_last(self, request)
 
 
-@never_cache
-@require_GET
 def _inbox(site: InboxAdmin, request: HttpRequest) -> HttpResponse:
     """`?pair=` the one to look at; `?band=likely` only those that are likely the same."""
     site.refuse_unless(request, change=False)
@@ -162,7 +161,6 @@ def _what_became_of(row: DuplicateCandidate | None) -> str:
     }
 
 
-@require_POST
 def _decide(site: InboxAdmin, request: Any, row_id: int) -> HttpResponse:
     """`judgement`: same, related, different or later; then on to the pair `next`."""
     site.refuse_unless(request, change=True)
@@ -190,7 +188,6 @@ def _judge_row(request: Any, row: DuplicateCandidate, judgement: str) -> None:
         messages.success(request, said(verdict))
 
 
-@require_POST
 def _undo_last(site: InboxAdmin, request: Any) -> HttpResponse:
     site.refuse_unless(request, change=True)
     last = request.session.pop(LAST, {})

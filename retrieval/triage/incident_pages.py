@@ -12,7 +12,6 @@ from django.shortcuts import get_object_or_404
 from django.urls import URLPattern
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from retrieval import incidents
@@ -32,9 +31,11 @@ ORDER = {State.PROPOSED: 0, State.CONFIRMED: 1, State.UNDONE: 2, State.DISMISSED
 class IncidentAdmin(TriageAdmin):
     def get_urls(self) -> list[URLPattern]:
         return [
-            self.own_url("incidents/", self.incidents_view, "tickets_ticket_incidents"),
-            self.own_url("incidents/<int:pk>/", self.incident_view, "tickets_ticket_incident"),
-            self.own_url("incidents/<int:pk>/act/", self.incident_act_view, "tickets_ticket_incident_act"),
+            self.own_url("incidents/", require_GET(self.incidents_view), "tickets_ticket_incidents"),
+            self.own_url("incidents/<int:pk>/", require_GET(self.incident_view), "tickets_ticket_incident"),
+            self.own_url(
+                "incidents/<int:pk>/act/", require_POST(self.incident_act_view), "tickets_ticket_incident_act"
+            ),
             *super().get_urls(),
         ]
 
@@ -57,8 +58,6 @@ def incident_of(ticket: Ticket) -> Incident | None:
     return member.incident if member else alive.filter(parent=ticket).first()
 
 
-@never_cache
-@require_GET
 def _list(site: IncidentAdmin, request: HttpRequest) -> HttpResponse:
     site.refuse_unless(request, change=False)
     newest = Incident.objects.annotate(reports=Count("members")).select_related("parent", "decided_by")
@@ -66,8 +65,6 @@ def _list(site: IncidentAdmin, request: HttpRequest) -> HttpResponse:
     return site.triage_page(request, "incidents.html", _("Incidents"), {"rows": rows})
 
 
-@never_cache
-@require_GET
 def _show(site: IncidentAdmin, request: HttpRequest, pk: int) -> HttpResponse:
     site.refuse_unless(request, change=False)
     incident = get_object_or_404(Incident.objects.select_related("parent", "decided_by"), pk=pk)
@@ -88,7 +85,6 @@ def _show(site: IncidentAdmin, request: HttpRequest, pk: int) -> HttpResponse:
     return site.triage_page(request, "incident.html", _("Incident"), context)
 
 
-@require_POST
 def _act(site: IncidentAdmin, request: Any, pk: int) -> HttpResponse:
     site.refuse_unless(request, change=True)
     incident = get_object_or_404(Incident, pk=pk)

@@ -11,7 +11,6 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import URLPattern
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from retrieval.judging import judge, judged_with, latest_verdict, undo
@@ -36,9 +35,13 @@ SAID = {
 class PanelAdmin(TriageAdmin):
     def get_urls(self) -> list[URLPattern]:
         return [
-            self.own_url("<int:object_id>/similar/", self.similar_view, "tickets_ticket_similar"),
-            self.own_url("<int:object_id>/judge/<int:other_id>/", self.judge_view, "tickets_ticket_judge"),
-            self.own_url("<int:object_id>/reopen/", self.reopen_view, "tickets_ticket_reopen"),
+            self.own_url(
+                "<int:object_id>/similar/", require_GET(self.similar_view), "tickets_ticket_similar"
+            ),
+            self.own_url(
+                "<int:object_id>/judge/<int:other_id>/", require_POST(self.judge_view), "tickets_ticket_judge"
+            ),
+            self.own_url("<int:object_id>/reopen/", require_POST(self.reopen_view), "tickets_ticket_reopen"),
             *super().get_urls(),
         ]
 
@@ -52,8 +55,6 @@ class PanelAdmin(TriageAdmin):
         return _reopen(self, request, object_id)
 
 
-@never_cache
-@require_GET
 def _similar(site: PanelAdmin, request: HttpRequest, object_id: int) -> HttpResponse:
     """The panel alone for htmx, as a page of its own for browsers without JavaScript."""
     ticket = _visible(site, request, object_id)
@@ -83,7 +84,6 @@ def panel_context(site: PanelAdmin, request: HttpRequest, ticket: Ticket) -> dic
     }
 
 
-@require_POST
 def _judge(site: PanelAdmin, request: Any, object_id: int, other_id: int) -> HttpResponse:
     """`judgement`: same, related or different; `undo` takes the last one back."""
     site.refuse_unless(request, change=True)
@@ -122,7 +122,6 @@ def _undo(ticket: Ticket, other: Ticket, by: Any) -> None:
         undo(verdict, by=by)
 
 
-@require_POST
 def _reopen(site: PanelAdmin, request: Any, object_id: int) -> HttpResponse:
     """A solved problem is back."""
     site.refuse_unless(request, change=True)

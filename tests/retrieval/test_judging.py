@@ -1,0 +1,151 @@
+"""What a judgement does to a pair, and how it is taken back."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import close_old_connections
+from django.utils import timezone
+
+from retrieval.judging import AlreadyJudged, judge, judged_with, open_candidates, undo
+from retrieval.models import DuplicateCandidate, Verdict
+from tests.factories import TicketFactory, UserFactory
+from tickets.models import Ticket, TicketEvent, TicketLink
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def alice() -> User:
+    return UserFactory(agent=True, first_name="Alice")
+
+
+@pytest.fixture
+def pair() -> tuple[Ticket, Ticket]:
+    """The newer and the older."""
+    older = TicketFactory(title="Older", created_at=timezone.now() - timedelta(days=1))
+    newer = TicketFactory(title="Newer", status="open")
+    DuplicateCandidate.objects.create(ticket=newer, candidate=older, score=0.9, similarity=0.9, model="m:1")
+    return newer, older
+
+
+def test_same_merges_the_newer_into_the_older_whoever_comes_first(
+    alice: User, pair: tuple[Ticket, Ticket]
+) -> None:
+    newer, older = pair
+    verdict = judge(older, newer, "same", by=alice)
+    newer.refresh_from_db()
+    assert newer.duplicate_of == older
+    assert (verdict.ticket, verdict.candidate, verdict.by) == (newer, older, alice)
+    row = DuplicateCandidate.objects.get()
+    assert (row.state, row.judgement, row.decided_by) == ("decided", "same", alice)
+
+
+def test_related_links_both_with_history_on_both_sides(alice: User, pair: tuple[Ticket, Ticket]) -> None:
+    newer, older = pair
+    judge(newer, older, "related", by=alice)
+    assert list(newer.related()) == [older]
+    assert list(older.related()) == [newer]
+    events = TicketEvent.objects.filter(kind="linked", actor=alice)
+    assert {event.ticket_id for event in events} == {newer.pk, older.pk}
+
+
+def test_different_changes_neither(alice: User, pair: tuple[Ticket, Ticket]) -> None:
+    newer, older = pair
+    judge(newer, older, "different", by=alice)
+    assert not TicketEvent.objects.exclude(kind="created").exists()
+    assert judged_with(newer.pk) == {older.pk}
+    assert judged_with(older.pk) == {newer.pk}
+    assert not open_candidates().exists()
+
+
+@pytest.mark.parametrize("judgement", ["same", "related", "different"])
+def test_undo_restores_everything(alice: User, pair: tuple[Ticket, Ticket], judgement: str) -> None:
+    newer, older = pair
+    undo(judge(newer, older, judgement, by=alice), by=alice)
+    newer.refresh_from_db()
+    assert (newer.status, newer.duplicate_of) == ("open", None)
+    assert not Verdict.objects.exists()
+    assert not TicketLink.objects.exists()
+    assert [row.state for row in open_candidates()] == ["open"]
+
+
+def test_undo_twice_is_told(alice: User, pair: tuple[Ticket, Ticket]) -> None:
+    verdict = judge(*pair, "different", by=alice)
+    again = Verdict.objects.get(pk=verdict.pk)
+    undo(verdict, by=alice)
+    with pytest.raises(ValidationError, match="undone already"):
+        undo(again, by=alice)
+
+
+def test_undo_after_somebody_else_has_unmerged(alice: User, pair: tuple[Ticket, Ticket]) -> None:
+    newer, older = pair
+    verdict = judge(newer, older, "same", by=alice)
+    newer.refresh_from_db()
+    newer.unmerge(alice)
+    undo(verdict, by=alice)
+    assert open_candidates().count() == 1
+
+
+def test_the_second_judge_is_told_who_was_faster(alice: User, pair: tuple[Ticket, Ticket]) -> None:
+    judge(*pair, "different", by=alice)
+    with pytest.raises(AlreadyJudged, match="Alice has already judged"):
+        judge(*pair, "same", by=UserFactory(agent=True))
+    assert Verdict.objects.count() == 1
+
+
+def test_a_double_click_is_one_judgement(alice: User, pair: tuple[Ticket, Ticket]) -> None:
+    assert judge(*pair, "same", by=alice) == judge(*pair, "same", by=alice)
+    assert TicketEvent.objects.filter(kind="merged").count() == 1
+
+
+def test_an_impossible_merge_leaves_no_verdict(alice: User, pair: tuple[Ticket, Ticket]) -> None:
+    newer, older = pair
+    older.merge_into(newer, alice)
+    with pytest.raises(ValidationError, match="itself a duplicate"):
+        judge(newer, older, "same", by=alice)
+    assert not Verdict.objects.exists()
+
+
+def test_needs_the_permission_to_change(pair: tuple[Ticket, Ticket]) -> None:
+    reader = UserFactory(is_staff=True, permissions=["view_ticket"])
+    with pytest.raises(PermissionDenied):
+        judge(*pair, "different", by=reader)
+
+
+def test_not_related_to_itself(alice: User, pair: tuple[Ticket, Ticket]) -> None:
+    with pytest.raises(ValidationError):
+        pair[0].link_to(pair[0], alice)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_judges_at_once_one_verdict() -> None:
+    older = TicketFactory(created_at=timezone.now() - timedelta(days=1))
+    newer = TicketFactory()
+    outcomes: list[str] = []
+
+    def decide(judgement: str, by: User) -> None:
+        try:
+            judge(newer, older, judgement, by=by)
+            outcomes.append("done")
+        except AlreadyJudged:
+            outcomes.append("told")
+        finally:
+            close_old_connections()
+            from django.db import connection
+
+            connection.close()
+
+    people = [UserFactory(agent=True) for _ in range(3)]
+    threads = [
+        threading.Thread(target=decide, args=(judgement, by))
+        for judgement, by in zip(["same", "different", "related"], people, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["done", "told", "told"]
+    assert Verdict.objects.count() == 1
