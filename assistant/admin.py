@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin
@@ -24,6 +25,14 @@ class ReadOnly:
         return False
 
 
+class ValuesFilter(admin.AllValuesFieldListFilter):
+    """Every value there is; the empty one has a name as well."""
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        for choice in super().choices(changelist):
+            yield {**choice, "display": choice["display"] or "–"}
+
+
 class ToolCallInline(ReadOnly, admin.TabularInline):
     model = ToolCall
     fields = ("name", "input", "is_error", "error", "outcome", "ticket", "duration_ms", "result")
@@ -43,7 +52,10 @@ class TurnAdmin(ReadOnly, StatisticsAdmin):
         "id", "created_at", "person", "status", "error", "stop_reason", "first_token_ms", "total_ms",
         "tokens_in", "tokens_out", "sources_found", "sources_used", "links_removed", "helpful",
     )  # fmt: skip
-    list_filter = ("status", "error", "stop_reason", "model", "helpful", "created_at")
+    list_filter = (
+        "status", ("error", ValuesFilter), ("stop_reason", ValuesFilter), ("model", ValuesFilter), "helpful",
+        "created_at",
+    )  # fmt: skip
     search_fields = ("question", "answer", "conversation__user__username")
     date_hierarchy = "created_at"
     ordering = ("-id",)
