@@ -51,7 +51,7 @@ def owned_turn(request: HttpRequest, conversation_id: int, turn_id: int) -> Turn
         raise Http404 from None
 
 
-# --- pages ----------------------------------------------------------------------------------------------------
+# --- pages ------------------------------------------------------------------------------------------------
 
 
 @never_cache
@@ -103,7 +103,7 @@ def _frame(listed: list[Conversation], conversation: Conversation | None = None)
     }
 
 
-# --- fragments ------------------------------------------------------------------------------------------------
+# --- fragments --------------------------------------------------------------------------------------------
 
 
 @never_cache
@@ -160,7 +160,7 @@ def _refused(
     if request.headers.get("HX-Request"):
         return render(request, "assistant/_refused.html", {"sentence": refused.sentence}, status=status)
     views = load_transcript(conversation, person(request)) if conversation else []
-    context = _frame(request, conversation) | {
+    context = _frame(_listed(request), conversation) | {
         "refused": refused.sentence,
         "typed": request.POST.get("text", ""),
     }
@@ -169,7 +169,7 @@ def _refused(
     return render(request, "assistant/chat.html", context, status=status)
 
 
-# --- what the person says -------------------------------------------------------------------------------------
+# --- what the person says ---------------------------------------------------------------------------------
 
 
 @require_POST
@@ -207,7 +207,7 @@ def _start(request: HttpRequest) -> HttpResponse:
 
 @transaction.atomic
 def _conversation_with_first_message(user: User, text: str, client_key: str) -> Conversation:
-    """One conversation per submit: the row of the person is locked, so that a double click finds the first one's."""
+    """One conversation per submit: the person's row is locked, so that a double click finds the first."""
     User.objects.select_for_update(no_key=True).get(pk=user.pk)
     known = Message.objects.filter(conversation__user=user, client_key=client_key).select_related(
         "conversation"
@@ -256,7 +256,7 @@ def _record(conversation: Conversation, user: User, candidates: list[int], judge
 
 
 def _likely_ones_open(conversation: Conversation) -> bool:
-    """Whether the last search still shows a likely candidate that nobody has judged: then the person goes on first."""
+    """Whether the last search still shows a likely candidate that nobody has judged."""
     search = ToolCall.objects.filter(conversation=conversation, outcome="found").order_by("-pk").first()
     likely = [hit["ticket"] for hit in search.hits if hit["band"] == "likely"] if search else []
     return conversation.known_tickets.filter(ticket__in=likely, judgement="").exists()
@@ -272,7 +272,7 @@ def _not_these(conversation: Conversation, candidates: Iterable[int]) -> str:
         return _("No, that is a different problem, not %(numbers)s.") % {"numbers": numbers}
 
 
-# --- what the person does to an answer ------------------------------------------------------------------------
+# --- what the person does to an answer --------------------------------------------------------------------
 
 
 def _on_turn(request: HttpRequest, turn: Turn, act: Callable[[Turn, User], object]) -> HttpResponse:
@@ -340,7 +340,7 @@ def rate(request: HttpRequest, conversation_id: int, turn_id: int) -> HttpRespon
     return render(request, "assistant/_rating.html", {"turn": turn})
 
 
-# --- the answer itself ----------------------------------------------------------------------------------------
+# --- the answer itself ------------------------------------------------------------------------------------
 
 
 @login_required
@@ -349,8 +349,8 @@ async def stream(
     request: HttpRequest, conversation_id: int, turn_id: int
 ) -> HttpResponse | StreamingHttpResponse:
     """Runs the turn and sends what happens, as server-sent events. Connecting again runs nothing twice."""
-    turn = await run_db(owned_turn, request, conversation_id, turn_id)
     await _release_connection()
+    turn = await run_db(owned_turn, request, conversation_id, turn_id)
     return StreamingHttpResponse(
         sse.stream(request, turn),
         content_type="text/event-stream; charset=utf-8",
@@ -362,15 +362,18 @@ async def stream(
 @require_POST
 async def answer(request: HttpRequest, conversation_id: int, turn_id: int) -> HttpResponse:
     """The way without JavaScript: runs the turn to its end and goes back to the page."""
-    turn = await run_db(owned_turn, request, conversation_id, turn_id)
     await _release_connection()
+    turn = await run_db(owned_turn, request, conversation_id, turn_id)
+    getattr(request, "scope", {}).get(
+        "helpdesk.leave", lambda: None
+    )()  # others need not wait for this answer
     async for _event in loop.run_turn(turn.pk):
         pass
     return _back(turn.conversation)
 
 
 async def _release_connection() -> None:
-    """Give back the connection of the request's own thread, which would else be held as long as the answer takes."""
+    """Give back the connection of the request's thread, held else for as long as the answer takes."""
     await sync_to_async(_close_idle_connections)()
 
 

@@ -37,7 +37,8 @@ class FixedPace:
 
     def _reply(self, request: MessagesRequest) -> Reply:
         last = content_of(request.messages[-1])
-        words = [str(block["text"]) for block in last if block["type"] == "text"]
+        texts = [str(block["text"]) for block in last if block["type"] == "text"]
+        words = [text for text in texts if not text.startswith("<note>")]
         if self.search and words and request.body.get("tools"):
             return Reply((ToolCall("find_similar_tickets", {"query": words[-1]}),))
         return Reply((Text(self.text),))

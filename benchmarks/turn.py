@@ -1,7 +1,7 @@
 """How long does a turn take beside the model? `python benchmarks/turn.py [--turns 20] [--tickets 100]`
 
 One process serves the site and the rehearsal model over HTTP, as in life. A turn is timed from the click (the
-POST of the message) to the last byte of the stream; what the rehearsal model itself took, from each request to
+POST of the message) to the last byte of the stream; what the rehearsal model itself took, from each request
 the last byte of its answer, is taken off. Each turn describes a problem, so it holds a search with the local
 embedding model and two model calls. Milliseconds; the target is a median under 150.
 """
@@ -61,7 +61,7 @@ async def served(app: Any) -> AsyncIterator[str]:
     config = uvicorn.Config(app, log_config=None, lifespan="off", ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:
+    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(0.01)
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     server.should_exit = True

@@ -9,4 +9,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "helpdesk.settings")
 with one_sentence_errors():
     from django.core.asgi import get_asgi_application
 
-    application = get_asgi_application()
+    from helpdesk.turnstile import Turnstile
+
+    application = Turnstile(get_asgi_application())
