@@ -50,8 +50,8 @@ async def stream(request: HttpRequest, turn: Turn) -> AsyncIterator[bytes]:
 async def _with_pauses(turn_id: int) -> AsyncIterator[list[events.Event]]:
     """Batches of what has happened; an empty one when nothing has for a while.
 
-    The loop is read by a task of its own: a pause must not cancel it, and what comes in while the browser is slow
-    is joined into fewer messages.
+    The loop is read by a task of its own: a pause must not cancel it, and what comes in while the browser is
+    slow is joined into fewer messages.
     """
     queue: asyncio.Queue[events.Event | None] = asyncio.Queue(QUEUE_LENGTH)
     task = asyncio.create_task(_fill(queue, turn_id))

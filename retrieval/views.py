@@ -38,13 +38,15 @@ class HitView:
 @require_GET
 @for_ticket_staff
 def search(request: HttpRequest) -> HttpResponse:
-    """`/search/?q=…&closed=1`: similar tickets, in one of three outcomes. Without a question only the form."""
+    """`/search/?q=…&closed=1`: similar tickets, in one of three outcomes. Without a question, the form."""
     asked = clean_text(request.GET.get("q", "")).strip()
     query = asked[:MAX_QUERY_CHARACTERS]
     include_closed = "closed" in request.GET
     context = {"section": "search", "query": query, "include_closed": include_closed, "cut": _cut(asked)}
     if query:
-        statuses = None if include_closed else [status for status in Ticket.Status if status != Ticket.Status.CLOSED]
+        statuses = (
+            None if include_closed else [status for status in Ticket.Status if status != Ticket.Status.CLOSED]
+        )
         outcome = find_similar(query, user=person(request), limit=HITS_SHOWN, statuses=statuses)
         context |= _found(query, outcome)
     return render(request, "retrieval/search.html", context)

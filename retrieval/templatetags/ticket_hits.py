@@ -14,7 +14,7 @@ from retrieval.highlight import highlighted
 register = template.Library()
 
 
-# Seconds of each unit, largest first. Own sentences, because languages bend the unit after "ago" (vor 3 Tagen).
+# Seconds of each unit, largest first. Own sentences: languages bend the unit after "ago" (vor 3 Tagen).
 UNITS = (
     (31_557_600, ngettext_lazy("%(n)d year ago", "%(n)d years ago", "n")),
     (2_629_800, ngettext_lazy("%(n)d month ago", "%(n)d months ago", "n")),

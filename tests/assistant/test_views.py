@@ -13,7 +13,8 @@ from django.utils import timezone
 from assistant import sse
 from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
 from tests.factories import TicketFactory, UserFactory
-from tests.fakes.claude import Drop, ScriptedClaude, ToolCall as Use
+from tests.fakes.claude import Drop, ScriptedClaude
+from tests.fakes.claude import ToolCall as Use
 from tickets.models import Ticket
 
 pytestmark = pytest.mark.django_db
@@ -91,7 +92,7 @@ def addresses(conversation: Conversation, turn: Turn) -> dict[str, str]:
     }
 
 
-# --- who may --------------------------------------------------------------------------------------------------
+# --- who may ----------------------------------------------------------------------------------------------
 
 
 def test_strangers_are_sent_to_the_login(client: Client, conversation: Conversation, turn: Turn) -> None:
@@ -102,7 +103,9 @@ def test_strangers_are_sent_to_the_login(client: Client, conversation: Conversat
     assert client.get(f"/chat/{conversation.pk}/turns/{turn.pk}/stream/")["Location"].startswith("/login/")
 
 
-def test_a_fragment_after_the_session_ended_leads_to_the_login(client: Client, conversation: Conversation) -> None:
+def test_a_fragment_after_the_session_ended_leads_to_the_login(
+    client: Client, conversation: Conversation
+) -> None:
     page = f"/chat/{conversation.pk}/"
     headers = HTMX | {"HX-Current-URL": f"http://testserver{page}"}
     response = client.post(f"{page}messages/", {"text": "hello"}, headers=headers)
@@ -153,7 +156,7 @@ def test_csrf(alice: User, conversation: Conversation, turn: Turn) -> None:
     assert Message.objects.count() == 2
 
 
-# --- the pages ------------------------------------------------------------------------------------------------
+# --- the pages --------------------------------------------------------------------------------------------
 
 
 def test_index_lists_my_conversations(web: Client, conversation: Conversation) -> None:
@@ -246,7 +249,7 @@ def _with_search(turn: Turn, tickets: list[Ticket]) -> ToolCall:
     )
 
 
-# --- posting --------------------------------------------------------------------------------------------------
+# --- posting ----------------------------------------------------------------------------------------------
 
 
 def test_first_message_starts_a_conversation(web: Client, alice: User) -> None:
@@ -281,6 +284,7 @@ def test_a_message_that_is_too_long_is_kept_in_the_box(web: Client, conversation
     assert response.status_code == 422
     assert "Nothing was sent." in html
     assert text in html
+    assert f'href="/chat/{conversation.pk}/" aria-current="page"' in html
     assert not Message.objects.exists()
 
 
@@ -340,7 +344,7 @@ def test_bad_after_is_ignored(web: Client, conversation: Conversation, turn: Tur
         assert f'id="turn-{turn.pk}"' in html
 
 
-# --- what the person does to an answer ------------------------------------------------------------------------
+# --- what the person does to an answer --------------------------------------------------------------------
 
 
 def test_rating(web: Client, conversation: Conversation, turn: Turn) -> None:
@@ -437,7 +441,7 @@ def test_bad_verdicts(web: Client, conversation: Conversation, turn: Turn, alice
     assert not never_suggested.comments.exists()
 
 
-# --- the stream -----------------------------------------------------------------------------------------------
+# --- the stream -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

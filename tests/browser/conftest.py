@@ -95,7 +95,11 @@ def tickets(alice: User) -> dict[str, Ticket]:
 @pytest.fixture
 def embed() -> Callable[[], None]:
     """Let the real worker give every ticket its vector."""
-    return lambda: call_command("embed_worker", "--once", verbosity=0)
+
+    def embed() -> None:
+        call_command("embed_worker", "--once", verbosity=0)
+
+    return embed
 
 
 @pytest.fixture

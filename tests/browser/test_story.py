@@ -146,7 +146,14 @@ def test_every_page_keeps_the_strict_policy(
     log_in()
     say(page, "hello")
     chat = page.url
-    for address in (chat, "/chat/", "/search/", "/search/?q=printer", "/admin/", f"/tickets/{tickets['vpn'].pk}/"):
+    for address in (
+        chat,
+        "/chat/",
+        "/search/",
+        "/search/?q=printer",
+        "/admin/",
+        f"/tickets/{tickets['vpn'].pk}/",
+    ):
         answer = page.goto(address)
         assert answer is not None
         assert answer.status == 200, address

@@ -81,7 +81,9 @@ def test_closed_tickets_only_when_asked_for(alice: Client, search_off: None) -> 
 
 
 def test_html_in_a_ticket_and_in_the_question_is_text(alice: Client, search_off: None) -> None:
-    TicketFactory(title="<script>alert(1)</script> ERR-4711", description='<img src=x onerror="alert(2)"> ERR-4711')
+    TicketFactory(
+        title="<script>alert(1)</script> ERR-4711", description='<img src=x onerror="alert(2)"> ERR-4711'
+    )
     html = alice.get("/search/", {"q": '"><b>ERR-4711'}).content.decode()
     assert "&lt;script&gt;alert(1)" in html
     assert "<script>alert" not in html
