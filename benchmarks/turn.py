@@ -12,10 +12,8 @@ import argparse
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from concurrent.futures import wait
 from contextlib import asynccontextmanager
 from statistics import median, quantiles
-from threading import Barrier
 from time import perf_counter
 from typing import Any
 
@@ -29,7 +27,6 @@ from django.core.asgi import get_asgi_application
 from django.core.management import call_command
 from django.db import connection
 
-from assistant import db
 from assistant.db import run_db
 from assistant.models import Conversation, Turn
 from assistant.rehearsal.model import application
@@ -116,16 +113,13 @@ async def measure(turns: int, session: str) -> list[tuple[float, float]]:
             return [await one_turn(browser, model, PROBLEMS[n % len(PROBLEMS)]) for n in range(turns)]
 
 
-def close_connections() -> None:
-    """Let every thread of the pools close its connection, so that the database can be dropped."""
-    for pool in (db._db, db._search):
-        barrier = Barrier(pool._max_workers)
-
-        def close(barrier: Barrier = barrier) -> None:
-            barrier.wait(10)
-            connection.close()
-
-        wait([pool.submit(close) for _ in range(pool._max_workers)])
+def end_other_sessions() -> None:
+    """The threads of the server keep their connections for a while; the database is to be dropped now."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
 
 
 def main() -> None:
@@ -136,7 +130,7 @@ def main() -> None:
     settings.ASSISTANT_MESSAGES_PER_MINUTE = settings.ASSISTANT_DAILY_TOKENS_PER_USER = 0
     with corpus.database():
         measured = asyncio.run(measure(options.turns, prepare(options.tickets)))
-        close_connections()
+        end_other_sessions()
     product = [total - model for total, model in measured]
     print(f"turns                       {len(measured)}")
     print(f"whole turn, median          {median(total for total, _model in measured):7.1f} ms")
