@@ -264,6 +264,16 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
             note = _t("Your comment has been added to #%(target)s, which this ticket is a duplicate of.")
             messages.info(request, note % {"target": comment.ticket_id})
 
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
+        """A ticket that is deleted while it is being saved is as gone as one deleted before."""
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except Ticket.DoesNotExist:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+
     def render_change_form(
         self, request: Any, context: dict[str, Any], add: bool = False, change: bool = False,
         form_url: str = "", obj: Ticket | None = None,

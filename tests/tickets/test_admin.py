@@ -1,5 +1,6 @@
 """The ticket admin: each page works, is refused without rights, and loses nothing when two people save."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -75,6 +76,20 @@ def test_a_ticket_that_is_gone(agent_client: Client, name: str) -> None:
     assert response.status_code == (302 if name == "change" else 404)
 
 
+def test_a_ticket_deleted_while_it_is_saved(agent_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticket = TicketFactory()
+    data = entries(ticket, title="New")
+    locked = Ticket.locked
+
+    def deleted_first(self: Ticket) -> Ticket:
+        Ticket.objects.filter(pk=self.pk).delete()
+        return locked(self)
+
+    monkeypatch.setattr(Ticket, "locked", deleted_first)
+    response = agent_client.post(page(ticket), data, follow=True)
+    assertContains(response, "Perhaps it was deleted?")
+
+
 # -- the list --------------------------------------------------------------------------------------------
 
 
@@ -110,6 +125,56 @@ def test_quick_views(agent_client: Client, alice: User, view: str, expected: set
     assert set(listed(response)) == expected
     if len(expected) < 6:
         assertContains(response, f'<a href="?view={view}" aria-current="page">')
+
+
+def test_waiting_for_me(agent_client: Client, alice: User, bob: User) -> None:
+    """Mine, and the last word is somebody else's; without any word those that are not pending."""
+    _fresh, answered, replied, pending, asked = (
+        TicketFactory(title=title, assignee=alice)
+        for title in ("fresh", "answered", "replied", "pending", "asked")
+    )
+    TicketFactory(title="somebody else's", assignee=bob)
+    for ticket, authors in ((answered, [bob, alice]), (replied, [alice, bob]), (asked, [bob])):
+        for author in authors:
+            ticket.add_comment(by=author, body="…", internal=False, via="chat")
+    for ticket in (pending, asked):
+        ticket.change(by=bob, via="admin", status="pending")
+    assert set(listed(agent_client.get(LIST, {"view": "waiting"}))) == {"fresh", "replied", "asked"}
+
+
+@pytest.mark.parametrize(
+    ("created", "expected"),
+    [
+        ("2025", {"may", "june", "silvester"}),
+        ("2025-06", {"june"}),
+        ("2025-12-31", {"silvester"}),
+        ("2024", set()),
+        ("2025-13", {"may", "june", "silvester", "now"}),
+        ("9999", {"may", "june", "silvester", "now"}),
+        ("nonsense", {"may", "june", "silvester", "now"}),
+        ("today", {"now"}),
+        ("week", {"now"}),
+    ],
+)
+def test_by_calendar(agent_client: Client, created: str, expected: set[str]) -> None:
+    for title, moment in (
+        ("may", (2025, 5, 31, 23)),
+        ("june", (2025, 6, 1)),
+        ("silvester", (2025, 12, 31, 23)),
+    ):
+        TicketFactory(title=title, created_at=datetime(*moment, tzinfo=UTC))  # type: ignore[arg-type, misc]
+    TicketFactory(title="now")
+    assert set(listed(agent_client.get(LIST, {"created": created}))) == expected
+
+
+def test_the_calendar_leads_down_and_up(agent_client: Client) -> None:
+    TicketFactory(created_at=datetime(2024, 2, 29, tzinfo=UTC))
+    assertContains(agent_client.get(LIST), "?created=2024")
+    assertContains(agent_client.get(LIST, {"created": "2024"}), "?created=2024-02")
+    month = agent_client.get(LIST, {"created": "2024-02"})
+    for address in ("?created=2024-02-29", "?created=2024"):
+        assertContains(month, f'"{address}"')
+    assertNotContains(month, "?created=2024-02-30")
 
 
 @pytest.mark.parametrize("query", ["toner", "NB-10234", "#{pk}", '"toner low"', "jam OR toner"])
@@ -182,6 +247,29 @@ def test_the_ticket_page_shows_conversation_and_history(agent_client: Client, al
     assertNotContains(response, "<script>alert(1)")
     assertContains(response, "changed “status” from new to open")
     assertContains(response, '<span class="badge internal">internal</span>', html=True)
+
+
+def test_long_texts_do_not_swell_the_page(agent_client: Client, alice: User) -> None:
+    ticket = TicketFactory(description="a" * 100_000)
+    for letter in "bcdef":
+        ticket.change(by=alice, via="admin", description=letter * 100_000)
+    response = agent_client.get(page(ticket))
+    assertContains(response, "f" * 100_000)  # in the form, to be edited
+    assertContains(response, "Show the whole texts", count=5)
+    assert len(response.content) < 300_000
+
+
+def test_the_reporters_other_tickets(agent_client: Client, charlie: User) -> None:
+    ticket, other = (TicketFactory(title=title, reporter=charlie) for title in ("This", "<b>Other</b>"))
+    duplicate = TicketFactory(title="Its duplicate", reporter=charlie)
+    duplicate.merge_into(ticket, by=None)
+    TicketFactory(title="Somebody else's")
+    response = agent_client.get(page(ticket))
+    assert response.context["others"] == [other]
+    assertContains(response, "Also reported by charlie")
+    assertContains(response, f"?reporter__id__exact={charlie.pk}")
+    everything = agent_client.get(LIST, {"reporter__id__exact": charlie.pk})
+    assert set(listed(everything)) == {"This", "<b>Other</b>", "Its duplicate"}
 
 
 def test_the_ticket_page_is_cheap(
