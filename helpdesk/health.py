@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
 from typing import Any
 
 import structlog
 from django.apps import apps
 from django.conf import settings
 from django.db import DatabaseError, connection
-from django.db.models.functions import Now
+from django.utils.translation import override
 
 from helpdesk.postgres import EmbeddedPostgresError
 from helpdesk.startup import unreachable_sentence
 
 log = structlog.get_logger("helpdesk.health")
 
-# The worker writes its heartbeat with every poll; three missed ones and some time to work count as silence.
-HEARTBEAT_GRACE_SECONDS = 60
 WANTED = (("tickets", "ticket"), ("retrieval", "workerstate"))
 
 
@@ -26,7 +23,7 @@ def report() -> dict[str, Any]:
     """Status `ok` or `unavailable`, and one reason (code, sentence) for each thing that needs a person."""
     database = database_state()
     worker = worker_state() if database["ok"] else None
-    reasons = [database["reason"], worker and worker["reason"]]
+    reasons = [database["reason"], worker and worker["reason"], *(quick_failures() if database["ok"] else [])]
     return {
         "status": "unavailable" if any(reasons) else "ok",
         "reasons": [reason for reason in reasons if reason],
@@ -56,12 +53,10 @@ def worker_state() -> dict[str, Any] | None:
     """None where no worker is expected: search by meaning is off or not installed."""
     if not apps.is_installed("retrieval") or settings.EMBEDDING_PROVIDER == "off":
         return None
+    from retrieval.health.stored import workers_alive
     from retrieval.models import WorkerState
 
-    alive = WorkerState.objects.exclude(activity=WorkerState.Activity.STOPPED).filter(
-        heartbeat_at__gte=Now() - timedelta(seconds=_heartbeat_seconds())
-    )
-    states = list(alive.values_list("activity", "reason"))
+    states = list(workers_alive().values_list("activity", "reason"))
     if not states:
         sentence = "No embed_worker has reported: new tickets are not searchable by meaning. Start it."
         return {"alive": 0, "reason": _reason("worker", sentence)}
@@ -69,6 +64,17 @@ def worker_state() -> dict[str, Any] | None:
     if len(paused) == len(states):
         return {"alive": len(states), "reason": _reason("worker_paused", f"embed_worker pauses. {paused[0]}")}
     return {"alive": len(states), "reason": None}
+
+
+def quick_failures() -> list[dict[str, str]]:
+    """Of the checks of `manage.py check_index` those that take a few milliseconds and ask no provider."""
+    if not apps.is_installed("retrieval"):
+        return []
+    from retrieval.health import State, run
+
+    with override("en"):  # monitors compare texts
+        lines = run(probes=False, only_quick=True)
+    return [_reason(one.name, f"{one.figure}. {one.advice}") for one in lines if one.state == State.FAIL]
 
 
 def index_state() -> dict[str, Any]:
@@ -87,10 +93,6 @@ def _missing_tables() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(statement, [tables])
         return bool(cursor.fetchone()[0] < len(tables))
-
-
-def _heartbeat_seconds() -> float:
-    return 3 * settings.EMBED_POLL_SECONDS + HEARTBEAT_GRACE_SECONDS
 
 
 def _reason(code: str, sentence: str) -> dict[str, str]:

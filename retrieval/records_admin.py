@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from .health_admin import HealthAdmin
 from .models import IndexState, SearchLog, SearchProfile, TicketEmbedding, Verdict, WorkerState
 
 
@@ -44,7 +45,7 @@ class TicketEmbeddingAdmin(ReadOnlyAdmin):
 
 
 @admin.register(IndexState)
-class IndexStateAdmin(ReadOnlyAdmin):
+class IndexStateAdmin(HealthAdmin, ReadOnlyAdmin):
     list_display = (
         "model",
         "indexed",

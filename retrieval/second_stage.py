@@ -43,6 +43,11 @@ APPROXIMATE = """
     WHERE model = %(model)s AND embedding IS NOT NULL
     ORDER BY {column} <#> %(vector)s::{type} LIMIT %(top)s"""
 
+# Inside a larger transaction SET LOCAL would last until its end.
+UNSET = """
+    SET LOCAL enable_seqscan = DEFAULT; SET LOCAL enable_hashjoin = DEFAULT;
+    SET LOCAL enable_mergejoin = DEFAULT; SET LOCAL jit = DEFAULT"""
+
 
 class NoSuchModel(Exception):
     """No vectors of that model are stored."""
@@ -132,20 +137,26 @@ def measure(model: str) -> float:
     the state.
     """
     state = IndexState.objects.get(pk=model)
+    recall = agreement(model, SMALL_SAMPLE if state.indexed > SMALL_FROM else SAMPLE)
+    IndexState.objects.filter(pk=model).update(
+        second_stage=HNSW if recall >= LEAST_RECALL else "", recall=recall, recall_measured_at=timezone.now()
+    )
+    return recall
+
+
+def agreement(model: str, sample: int) -> float:
+    """The share of the exact top 10 that the index finds too, over so many of the stored vectors."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL jit = off")
-        cursor.execute(QUERIES, [model, SMALL_SAMPLE if state.indexed > SMALL_FROM else SAMPLE])
+        cursor.execute(QUERIES, [model, sample])
         queries = [vector for _, vector in cursor.fetchall()]
         truths = [_cosines(cursor, EXACT, model, vector) for vector in queries]
         cursor.execute(scan_settings(model))
         column, kind = column_of(model)
         statement = APPROXIMATE.format(column=column, type=kind)
         answers = [_cosines(cursor, statement, model, vector) for vector in queries]
-    recall = float(np.mean([_share(answer, truth) for answer, truth in zip(answers, truths, strict=True)]))
-    IndexState.objects.filter(pk=model).update(
-        second_stage=HNSW if recall >= LEAST_RECALL else "", recall=recall, recall_measured_at=timezone.now()
-    )
-    return recall
+        cursor.execute(UNSET)
+    return float(np.mean([_share(answer, truth) for answer, truth in zip(answers, truths, strict=True)]))
 
 
 def _cosines(cursor: Any, statement: str, model: str, vector: str) -> list[float]:
