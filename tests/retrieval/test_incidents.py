@@ -231,7 +231,7 @@ def test_everybody_counts_once(outage: Incident) -> None:
     people = outage.members.count()
     bob = UserFactory()
     for _ in range(2):
-        Verdict.objects.create(candidate=outage.parent, judgement="same", by=bob)
+        Verdict.objects.create(candidate_id=outage.parent_id, judgement="same", by=bob)
     assert affected_people(outage) == people + 1
 
 
@@ -282,7 +282,8 @@ def test_resolving_the_parent_on_its_page_offers_to_tell_everybody(
     alice: Client, agent: User, outage: Incident
 ) -> None:
     incidents.confirm(outage, by=agent, parent=outage.parent)
-    parent = Ticket.objects.get(pk=outage.parent_id)
+    parent = outage.parent
+    assert parent is not None
     given = {
         "title": parent.title, "description": "", "reporter": parent.reporter_id, "category": "",
         "status": "resolved", "priority": "normal", "assignee": "", "resolution": "Done.", "comment": "",
