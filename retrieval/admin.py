@@ -15,7 +15,8 @@ from tickets.models import Ticket
 
 from . import records_admin  # noqa: F401 (registers the read-only tables)
 from .meaning_admin import MeaningAdmin
-from .models import Incident
+from .judging import withdraw
+from .models import Incident, Verdict
 from .triage.entry import EntryAdmin, EntryForm, suggested
 from .triage.inbox import InboxAdmin
 from .triage.incident_pages import IncidentAdmin, incident_of
@@ -43,6 +44,15 @@ class SimilarTicketAdmin(MeaningAdmin, PanelAdmin, EntryAdmin, InboxAdmin, Incid
         else:
             context["incident"] = incident_of(obj)
         return super().render_change_form(request, context, add, change, form_url, obj)
+
+    def unmerge_view(self, request: Any, object_id: int) -> HttpResponse:
+        """Undoing a merge takes back the judgement that led to it."""
+        judged = Verdict.objects.filter(ticket=object_id, judgement=Verdict.Judgement.SAME).last()
+        response = super().unmerge_view(request, object_id)
+        merged = Ticket.objects.filter(pk=object_id).exclude(duplicate_of=None)
+        if request.method == "POST" and judged is not None and not merged.exists():
+            withdraw(judged)
+        return response
 
     def save_model(self, request: Any, obj: Ticket, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)

@@ -6,6 +6,9 @@ to either. In each case the verdict is kept, and the pair is never proposed agai
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from datetime import datetime
+
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import connection, transaction
@@ -81,10 +84,17 @@ def undo(verdict: Verdict, *, by: User, via: str = Via.ADMIN) -> None:
             newer.unmerge(by, via)
         elif verdict.judgement == Judgement.RELATED:
             newer.unlink_from(older, by, via)
+        withdraw(verdict)
+
+
+def withdraw(verdict: Verdict) -> None:
+    """Forget a verdict: the pair waits for a judgement again."""
+    with transaction.atomic():
+        if verdict.ticket is not None:
+            _of_pair(verdict.candidate, verdict.ticket).update(
+                state=DuplicateCandidate.State.OPEN, judgement="", decided_by=None, decided_at=None
+            )
         verdict.delete()
-        _of_pair(older, newer).update(
-            state=DuplicateCandidate.State.OPEN, judgement="", decided_by=None, decided_at=None
-        )
 
 
 def in_order(one: Ticket, other: Ticket) -> tuple[Ticket, Ticket]:
@@ -134,3 +144,18 @@ def _lock_pair(older: Ticket, newer: Ticket) -> None:
     first, second = sorted((older.pk, newer.pk))
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"judge {first} {second}"])
+
+
+def belong_to(ticket: Ticket, candidates: Collection[int], *, by: User, since: datetime) -> int:
+    """The problem that `by` has told apart from these tickets, before it was one itself, is this ticket now.
+
+    Answers how many verdicts were filled in; those pairs are not proposed.
+    """
+    told_apart = Verdict.objects.filter(
+        ticket=None,
+        by=by,
+        judgement=Judgement.DIFFERENT,
+        candidate__in=candidates,
+        created_at__gte=since,
+    )
+    return told_apart.exclude(candidate=ticket).update(ticket=ticket)

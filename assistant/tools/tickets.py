@@ -26,6 +26,7 @@ from assistant.tools.results import (
     seen_hits,
 )
 from assistant.tools.scope import Scope
+from retrieval.judging import belong_to
 from retrieval.results import SearchOutcome
 from retrieval.search import find_similar
 from tickets.models import Comment, StaleTicket, Ticket, Via
@@ -70,6 +71,10 @@ def create_ticket(scope: Scope, arguments: dict[str, Any], own_search: SearchOut
         category=scope.category(arguments["category"]) if "category" in arguments else None,
         duplicate_check=checked,
     )
+    told_apart = scope.conversation.known_tickets.filter(judgement="different").values_list(
+        "ticket", flat=True
+    )
+    belong_to(ticket, list(told_apart), by=scope.user, since=scope.conversation.created_at)
     data = {"created": True, "ticket": {"id": ticket.pk, "title": ticket.title, "duplicate_check": checked}}
     return Result(data, ticket=ticket, creates=True, seen={ticket.pk: seen(ticket)})
 

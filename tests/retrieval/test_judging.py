@@ -7,9 +7,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import close_old_connections
+from django.test import Client
 from django.utils import timezone
 
-from retrieval.judging import AlreadyJudged, judge, judged_with, open_candidates, undo
+from retrieval.judging import AlreadyJudged, belong_to, judge, judged_with, open_candidates, undo
 from retrieval.models import DuplicateCandidate, Verdict
 from tests.factories import TicketFactory, UserFactory
 from tickets.models import Ticket, TicketEvent, TicketLink
@@ -118,6 +119,32 @@ def test_needs_the_permission_to_change(pair: tuple[Ticket, Ticket]) -> None:
 def test_not_related_to_itself(alice: User, pair: tuple[Ticket, Ticket]) -> None:
     with pytest.raises(ValidationError):
         pair[0].link_to(pair[0], alice)
+
+
+def test_what_was_told_apart_before_the_ticket_existed(alice: User, pair: tuple[Ticket, Ticket]) -> None:
+    newer, older = pair
+    began = timezone.now() - timedelta(minutes=5)
+    verdict = Verdict.objects.create(candidate=older, judgement="different", by=alice)
+    Verdict.objects.create(candidate=older, judgement="different", by=UserFactory())
+    Verdict.objects.create(candidate=older, judgement="same", by=alice)
+    assert belong_to(newer, [older.pk], by=alice, since=began) == 1
+    verdict.refresh_from_db()
+    assert verdict.ticket == newer
+    assert judged_with(newer.pk) == {older.pk}
+
+
+def test_undoing_the_merge_on_the_ticket_takes_the_judgement_back(
+    client: Client, alice: User, pair: tuple[Ticket, Ticket]
+) -> None:
+    newer, older = pair
+    judge(newer, older, "same", by=alice)
+    client.force_login(alice)
+    address = f"/admin/tickets/ticket/{newer.pk}/unmerge/"
+    client.get(address)
+    assert Verdict.objects.count() == 1
+    client.post(address)
+    assert not Verdict.objects.exists()
+    assert open_candidates().count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
