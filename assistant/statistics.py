@@ -133,7 +133,8 @@ def _add_costs(by_day: dict[date, Day], turns: QuerySet[Turn]) -> list[str]:
     unpriced = set()
     names = ("tokens_in", "tokens_out", "tokens_cached")
     days = turns.order_by().annotate(day=TruncDate("created_at")).values("day", "model")
-    for row in days.annotate(**{f"sum_{name}": Sum(name) for name in names}):
+    rows: Iterable[dict[str, Any]] = days.annotate(**{f"sum_{name}": Sum(name) for name in names})  # type: ignore[assignment]
+    for row in rows:
         tokens = [row[f"sum_{name}"] for name in names]
         price, day = price_of(row["model"]), by_day.get(row["day"])
         if price is not None and day is not None:
@@ -213,8 +214,6 @@ def weekly_precision(weeks: int) -> list[Week]:
     """The last `weeks` weeks in which somebody judged, the oldest first."""
     since = timezone.now() - timedelta(weeks=weeks)
     judgements = {name: Count("pk", filter=Q(judgement=name)) for name in ("same", "related", "different")}
-    rows = Verdict.objects.filter(created_at__gte=since).annotate(week=TruncWeek("created_at")).values("week")
-    return [
-        Week(row["week"].date(), row["same"], row["related"], row["different"])
-        for row in rows.annotate(**judgements).order_by("week")
-    ]
+    recent = Verdict.objects.filter(created_at__gte=since).annotate(week=TruncWeek("created_at"))
+    rows = recent.values("week").annotate(**judgements).order_by("week")
+    return [Week(week.date(), *counts) for week, *counts in rows.values_list("week", *judgements)]

@@ -1,7 +1,7 @@
 """The agents' workplace."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
@@ -133,7 +133,14 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
     form = TicketForm
     list_display = ("number", "summary", "state", "owner", "age", "activity", "category", "person")
     list_display_links = ("number", "summary")
-    list_filter: Any = (QuickViewFilter, CreatedFilter, "status", "priority", AssigneeFilter, "category")
+    list_filter: ClassVar[Any] = (
+        QuickViewFilter,
+        CreatedFilter,
+        "status",
+        "priority",
+        AssigneeFilter,
+        "category",
+    )
     quick_views = QUICK_VIEWS
     actions = ("change_many", "merge_many", "export_as_csv")
     list_select_related = ("category", "reporter", "assignee")
@@ -272,7 +279,7 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
         except Ticket.DoesNotExist:
-            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined]
 
     def render_change_form(
         self, request: Any, context: dict[str, Any], add: bool = False, change: bool = False,

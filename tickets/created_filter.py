@@ -82,8 +82,8 @@ def _around(value: str) -> Iterator[tuple[str, str]]:
     year = value[:4]
     yield year, year
     if len(value) == 4:
-        for month in range(1, 13):
-            yield f"{year}-{month:02}", str(MONTHS[month])
+        for number, name in MONTHS.items():
+            yield f"{year}-{number:02}", str(name)
         return
     month = value[:7]
     yield month, f"{MONTHS[int(value[5:7])]} {year}"

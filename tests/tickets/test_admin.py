@@ -158,11 +158,11 @@ def test_waiting_for_me(agent_client: Client, alice: User, bob: User) -> None:
 )
 def test_by_calendar(agent_client: Client, created: str, expected: set[str]) -> None:
     for title, moment in (
-        ("may", (2025, 5, 31, 23)),
-        ("june", (2025, 6, 1)),
-        ("silvester", (2025, 12, 31, 23)),
+        ("may", datetime(2025, 5, 31, 23, tzinfo=UTC)),
+        ("june", datetime(2025, 6, 1, tzinfo=UTC)),
+        ("silvester", datetime(2025, 12, 31, 23, tzinfo=UTC)),
     ):
-        TicketFactory(title=title, created_at=datetime(*moment, tzinfo=UTC))  # type: ignore[arg-type, misc]
+        TicketFactory(title=title, created_at=moment)
     TicketFactory(title="now")
     assert set(listed(agent_client.get(LIST, {"created": created}))) == expected
 

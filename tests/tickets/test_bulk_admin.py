@@ -30,7 +30,7 @@ def run_through(client: Client, address: str) -> Any:
 def start(client: Client, what: str, **data: Any) -> str:
     response = client.post(f"{LIST}many/{what}/", data)
     assert response.status_code == 302, response.context["form"].errors
-    return str(response.url)
+    return response.headers["Location"]
 
 
 # -- asking ----------------------------------------------------------------------------------------------

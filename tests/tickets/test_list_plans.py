@@ -70,7 +70,7 @@ def rows_read(sql: str) -> int:
     """How many rows of the ticket table or its indexes the query looks at, those thrown away included."""
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}")
-        plan: Any = cursor.fetchone()[0]  # type: ignore[index]
+        plan: Any = cursor.fetchone()[0]
     return sum(
         _looked_at(node) for node in _nodes((json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"])
     )
