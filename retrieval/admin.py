@@ -14,8 +14,8 @@ from tickets.admin import TicketAdmin
 from tickets.models import Ticket
 
 from . import records_admin  # noqa: F401 (registers the read-only tables)
-from .meaning_admin import MeaningAdmin
 from .judging import withdraw
+from .meaning_admin import MeaningAdmin
 from .models import Incident, Verdict
 from .triage.entry import EntryAdmin, EntryForm, suggested
 from .triage.inbox import InboxAdmin
@@ -26,7 +26,7 @@ admin.site.unregister(Ticket)
 
 
 @admin.register(Ticket)
-class SimilarTicketAdmin(MeaningAdmin, PanelAdmin, EntryAdmin, InboxAdmin, IncidentAdmin, TicketAdmin):  # type: ignore[misc]
+class SimilarTicketAdmin(MeaningAdmin, PanelAdmin, EntryAdmin, InboxAdmin, IncidentAdmin, TicketAdmin):
     form = EntryForm
     change_form_template = "admin/retrieval/ticket_form.html"
     change_list_template = "admin/retrieval/ticket_list.html"

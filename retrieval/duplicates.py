@@ -31,8 +31,6 @@ from .neighbours import Neighbour, bounds_of, compare, neighbours, vector_of
 logger = logging.getLogger(__name__)
 
 PER_TICKET = 3
-# Without bounds nobody can say what is near: only the nearest is proposed.
-UNCALIBRATED = 1
 # One call works no longer than that, because new tickets may want their vectors.
 SECONDS = 1.0
 RETRY = timedelta(hours=1)
@@ -104,8 +102,10 @@ def check_ticket(ticket: Ticket, index: Index) -> int:
             everything,
             limits,
             exclude=judged_with(ticket.pk) | {ticket.pk},
-            limit=PER_TICKET if limits else UNCALIBRATED,
+            limit=PER_TICKET,
         )
+        # All that are likely the same; of those that are only possible the nearest, or agents drown in them.
+        near = [one for one in near if one.likely] or near[:1]
         pairs = [_pair(ticket, one, index.model) for one in near]
         DuplicateCandidate.objects.bulk_create(pairs, ignore_conflicts=True)
         incidents.look_for_one(ticket, index.model, limits)

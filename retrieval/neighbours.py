@@ -52,15 +52,20 @@ def vector_of(ticket_id: int, model: str) -> Vector | None:
 
 
 def bounds_of(profile: SearchProfile, indexed: int) -> Bounds | None:
-    """The profile's bounds; until it is calibrated those of the vectors there are. None with too few."""
-    if profile.floor is not None and profile.likely is not None:
-        return Bounds(profile.floor, profile.likely)
-    return None if indexed < FEWEST_TICKETS else sampled_bounds(profile.model, indexed.bit_length())
+    """Bounds for comparing whole tickets: from the vectors there are, among themselves.
+
+    The profile's are for questions, which are short; whole tickets are closer to each other. With too few
+    tickets the profile's have to do; None where it has none.
+    """
+    sampled = sampled_bounds(profile.model, indexed.bit_length()) if indexed >= FEWEST_TICKETS else None
+    if sampled is not None or profile.floor is None or profile.likely is None:
+        return sampled
+    return Bounds(profile.floor, profile.likely)
 
 
 @lru_cache(maxsize=8)
 def sampled_bounds(model: str, magnitude: int) -> Bounds | None:
-    """Bounds from the stored vectors among themselves; taken again when their number has doubled."""
+    """By the same alert rates as the profile's; taken again when the number of vectors has doubled."""
     with connection.cursor() as cursor:
         cursor.execute(SAMPLE_SQL, [model, SAMPLE])
         vectors = np.array([vector for _title, vector in cursor.fetchall()], dtype=np.float32)
@@ -88,7 +93,7 @@ def similar_to(ticket: Ticket, *, user: Person, exclude: Collection[int], limit:
     near = neighbours(ranked, visible, limits, exclude=exclude, limit=limit)
     outcome = Outcome.FOUND if near else Outcome.NOTHING
     return SearchOutcome(
-        outcome, _hits(ticket, near), coverage, calibrated=index.profile.is_calibrated, model=index.model
+        outcome, _hits(ticket, near), coverage, calibrated=limits is not None, model=index.model
     )
 
 

@@ -228,10 +228,11 @@ def test_resolving_all_with_one_public_comment(outage: Incident, agent: User) ->
 
 
 def test_everybody_counts_once(outage: Incident) -> None:
-    people = outage.members.count()
+    people, parent = outage.members.count(), outage.parent
+    assert parent is not None
     bob = UserFactory()
     for _ in range(2):
-        Verdict.objects.create(candidate_id=outage.parent_id, judgement="same", by=bob)
+        Verdict.objects.create(candidate=parent, judgement="same", by=bob)
     assert affected_people(outage) == people + 1
 
 
