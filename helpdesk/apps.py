@@ -6,4 +6,6 @@ class HelpdeskConfig(AppConfig):
     verbose_name = "Helpdesk"
 
     def ready(self) -> None:
-        from helpdesk import checks  # noqa: F401  (registers them)
+        from helpdesk import audit, checks  # noqa: F401  (checks register themselves)
+
+        audit.connect()

@@ -12,6 +12,7 @@ from django.template.loader import render_to_string
 from django.utils.decorators import sync_and_async_middleware
 from django.utils.translation import gettext as _
 
+from helpdesk.requests import current_request
 from helpdesk.startup import is_connection_failure, unreachable_sentence
 from tickets.api.problems import problem_response
 
@@ -25,23 +26,25 @@ def request_log(get_response: View) -> View:
     """Gives each request an id, binds it to every log line, and writes one line with status and duration."""
 
     async def answer_async(request: HttpRequest) -> HttpResponseBase:
-        started = _begin()
+        started = _begin(request)
         return _end(request, await get_response(request), started)
 
     def answer(request: HttpRequest) -> HttpResponseBase:
-        started = _begin()
+        started = _begin(request)
         return _end(request, get_response(request), started)
 
     return answer_async if iscoroutinefunction(get_response) else answer
 
 
-def _begin() -> float:
+def _begin(request: HttpRequest) -> float:
+    current_request.set(request)
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(request_id=uuid.uuid4().hex[:12])
     return time.perf_counter()
 
 
 def _end(request: HttpRequest, response: HttpResponseBase, started: float) -> HttpResponseBase:
+    current_request.set(None)
     response.headers["X-Request-ID"] = structlog.contextvars.get_contextvars().get("request_id", "")
     # The path without its query: what people search for is not for the log. Monitors ask every few seconds.
     write = log.debug if request.path == "/healthz" else log.info

@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,7 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
+    "axes",
     "csp",
     "rest_framework",
     "django_filters",
@@ -120,6 +122,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "axes.middleware.AxesMiddleware",  # the last, as it answers in place of a login page
 ]
 
 ROOT_URLCONF = "helpdesk.urls"
@@ -160,10 +163,28 @@ DATABASES = {"default": _database()}
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 12},
+    },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",  # refuses before a password is looked at
+    "django.contrib.auth.backends.ModelBackend",
+]
+# By name and address together: whoever knows a colleague's name must not be able to lock the colleague out.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = read.integer(env, "LOGIN_ATTEMPTS", 10, maximum=1_000)
+LOGIN_LOCK_MINUTES = read.integer(env, "LOGIN_LOCK_MINUTES", 15, maximum=1_440)
+AXES_COOLOFF_TIME = timedelta(minutes=LOGIN_LOCK_MINUTES)
+AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_CLIENT_IP_CALLABLE = "helpdesk.security.client_address"
+AXES_LOCKOUT_CALLABLE = "helpdesk.security.locked_out"
+AXES_DISABLE_ACCESS_LOG = True  # our own audit entries say it
+AXES_VERBOSE = False
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
@@ -206,9 +227,21 @@ CONTENT_SECURITY_POLICY = {
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SAMESITE = "Lax"
-# For a proxy that ends TLS; it must set X-Forwarded-Proto itself and drop what the client sent.
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = read.flag(env, "COOKIES_OVER_HTTPS_ONLY", not DEBUG)
+SESSION_COOKIE_AGE = 3600 * read.integer(env, "SESSION_HOURS", 12, maximum=8_760)
+# How many proxies of our own stand before the site. Without one, what they would set is the client's word.
+TRUSTED_PROXIES = read.integer(env, "TRUSTED_PROXIES", 0, minimum=0, maximum=10)
+if TRUSTED_PROXIES:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+HTTPS_ONLY = read.flag(env, "COOKIES_OVER_HTTPS_ONLY", not DEBUG)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS_ONLY
+# Asked by machines on the inner side of the proxy.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^metrics$"]
+SECURE_HSTS_SECONDS = read.integer(env, "HSTS_SECONDS", 2_592_000, minimum=0) if HTTPS_ONLY else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+# The preload list of browsers takes whole domains: for whoever owns the domain to decide.
+SILENCED_SYSTEM_CHECKS = ["security.W021"]
+
+METRICS_TOKEN = read.text(env, "METRICS_TOKEN")
 
 LOGGING_CONFIG = "helpdesk.logs.configure"
 LOGGING = logging_config(

@@ -26,6 +26,11 @@ OURS = (
     "REHEARSAL_",
     "CSRF_TRUSTED",
     "TIME_ZONE",
+    "LOGIN_",
+    "TRUSTED_PROXIES",
+    "HSTS_",
+    "SESSION_",
+    "METRICS_",
 )
 for name in [name for name in os.environ if name.startswith(OURS)]:
     del os.environ[name]

@@ -1,0 +1,114 @@
+"""Writes an entry for each login and each change of rights, whichever page or command made it.
+
+Passwords appear nowhere, and a failed login keeps the name that was tried only if such an account exists:
+people type their password into the wrong field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import structlog
+from axes.signals import user_locked_out
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group, User
+from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
+from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
+from django.http import HttpRequest
+
+from helpdesk.models import AuditEvent
+from helpdesk.requests import current_request
+from helpdesk.security import client_address
+
+log = structlog.get_logger("helpdesk.audit")
+
+Kind = AuditEvent.Kind
+RIGHTS = ("is_active", "is_staff", "is_superuser")
+UNKNOWN = "(unknown account)"
+
+
+def connect() -> None:
+    """Called once, when the apps are ready."""
+    user_logged_in.connect(_logged_in)
+    user_logged_out.connect(_logged_out)
+    user_login_failed.connect(_login_failed)
+    user_locked_out.connect(_locked_out)
+    pre_save.connect(_before_account, sender=User)
+    post_save.connect(_after_account, sender=User)
+    post_delete.connect(_account_deleted, sender=User)
+    for through in (User.groups.through, User.user_permissions.through, Group.permissions.through):
+        m2m_changed.connect(_rights_changed, sender=through)
+
+
+def record(kind: str, person: str, detail: str = "", request: HttpRequest | None = None) -> None:
+    request = request or current_request.get()
+    user = getattr(request, "user", None)
+    by = user if user is not None and user.is_authenticated else None
+    AuditEvent.objects.create(
+        kind=kind,
+        person=person[:200],
+        by_id=by.pk if by else None,
+        address=client_address(request)[:64] if request else "",
+        request_id=structlog.contextvars.get_contextvars().get("request_id", ""),
+        detail=detail,
+    )
+    log.info("audit", kind=str(kind), person=person, by=by.pk if by else None, detail=detail)
+
+
+def _logged_in(sender: Any, request: HttpRequest, user: User, **_: Any) -> None:
+    record(Kind.LOGIN, user.get_username(), request=request)
+
+
+def _logged_out(sender: Any, request: HttpRequest, user: User | None, **_: Any) -> None:
+    if user is not None:
+        record(Kind.LOGOUT, user.get_username(), request=request)
+
+
+def _login_failed(sender: Any, credentials: dict[str, Any], request: Any = None, **_: Any) -> None:
+    record(Kind.LOGIN_FAILED, _known(credentials.get("username")), request=request)
+
+
+def _locked_out(sender: Any, request: HttpRequest, username: str | None = None, **_: Any) -> None:
+    record(Kind.LOCKED_OUT, _known(username), request=request)
+
+
+def _known(name: Any) -> str:
+    exists = isinstance(name, str) and get_user_model().objects.filter(username=name).exists()
+    return str(name) if exists else UNKNOWN
+
+
+def _before_account(sender: Any, instance: User, raw: bool = False, **_: Any) -> None:
+    # Kept on the instance for `_after_account`: only then is the change in the database.
+    before = None if raw or not instance.pk else User.objects.filter(pk=instance.pk).first()
+    instance._audit_before = before  # type: ignore[attr-defined]
+
+
+def _after_account(sender: Any, instance: User, created: bool, raw: bool = False, **_: Any) -> None:
+    if raw:
+        return
+    before = getattr(instance, "_audit_before", None)
+    old = before or User(is_active=False)
+    changed = [
+        f"{name}: {getattr(instance, name)}"
+        for name in RIGHTS
+        if getattr(instance, name) != getattr(old, name)
+    ]
+    if created or changed:
+        record(Kind.ACCOUNT, instance.get_username(), ", ".join(["created"] * created + changed))
+    if before is not None and before.password != instance.password:
+        record(Kind.PASSWORD, instance.get_username())
+
+
+def _account_deleted(sender: Any, instance: User, **_: Any) -> None:
+    record(Kind.ACCOUNT, instance.get_username(), "deleted")
+
+
+def _rights_changed(
+    sender: Any, instance: Any, action: str, reverse: bool, model: Any, pk_set: Iterable[int] | None, **_: Any
+) -> None:
+    words = {"post_add": "added", "post_remove": "removed", "post_clear": "removed all"}
+    if action not in words or (pk_set is not None and not pk_set):
+        return
+    names = sorted(str(one) for one in model.objects.filter(pk__in=pk_set or ()))
+    record(Kind.PERMISSIONS, str(instance), f"{words[action]} {', '.join(names)}".strip())
