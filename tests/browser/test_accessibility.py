@@ -16,7 +16,7 @@ from tests.browser.conftest import Rehearsal
 from tests.factories import TicketFactory
 from tickets.models import Ticket
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]  # many pages a test
 
 AXE = (Path(__file__).parent / "vendor" / "axe-core-4.14.1.min.js").read_text()
 RUN = """async () => (await axe.run(document, {preload: false, resultTypes: ["violations"]})).violations
