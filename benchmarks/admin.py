@@ -5,7 +5,8 @@
 Fills a database of its own, asks as an agent through the whole stack of the site but without a network, and
 drops the database afterwards. All pages are asked in turn, so that the machine's other work weighs on each
 alike. Exits with 1 if the list, a ticket or the inbox grow by more than 2 from the first size to the last, or
-if the list needs more than 15 queries. The panel compares with every vector and grows with their number.
+if the list needs more than 15 queries. The panel compares with every vector and grows with their number, a
+view or a search with what it finds; the inbox with the pairs that wait, which are as many at each size.
 """
 
 from __future__ import annotations
@@ -46,11 +47,13 @@ COMMENTS = """
     INSERT INTO tickets_comment (ticket_id, author_id, body, internal, created_at)
     SELECT n - n %% 10, (SELECT min(id) FROM auth_user) + n %% 50, 'Still the same here.', n %% 3 = 0, now()
     FROM generate_series(%s, %s) AS n WHERE n >= 10"""
+# How many pairs wait depends on the people who judge them, not on the size of the archive.
+WAITING = 500
 CANDIDATES = """
     INSERT INTO retrieval_duplicatecandidate
         (ticket_id, candidate_id, similarity, score, likely, matched, identifiers, model, state, judgement)
     SELECT id, id - 7, 0.8, 0.8, id %% 40 = 0, '{meaning}', '{}', %s, 'open', ''
-    FROM tickets_ticket WHERE id BETWEEN %s AND %s AND id > 7 AND status IN ('new', 'open', 'pending')"""
+    FROM tickets_ticket WHERE id > 7 AND status IN ('new', 'open', 'pending') ORDER BY id DESC LIMIT %s"""
 
 
 def agent() -> Any:
@@ -74,9 +77,9 @@ def fill(begin: int, end: int) -> None:
     api.fill(begin, end)
     model = f"use-multilingual-3:{DIMENSIONS}"
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE retrieval_ticketembedding")
+        cursor.execute("TRUNCATE retrieval_ticketembedding, retrieval_duplicatecandidate")
         cursor.execute(COMMENTS, [begin + 1, end])
-        cursor.execute(CANDIDATES, [model, begin + 1, end])
+        cursor.execute(CANDIDATES, [model, WAITING])
     corpus.add_vectors(model, corpus.vectors(end, DIMENSIONS))
     _say_that_the_index_is_complete(model, end)
     with connection.cursor() as cursor:
