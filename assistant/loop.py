@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 from django.conf import settings
+from structlog.contextvars import bind_contextvars
 
 from assistant import notes, running, store
 from assistant.calls import Reply, Talk
@@ -82,6 +83,8 @@ async def _answer(claim: store.Claim, events: asyncio.Queue[Event | None]) -> No
     """The task of a turn: whatever happens in it, the turn is closed and the listener told."""
     task = asyncio.current_task()
     assert task is not None
+    # In the context of this task alone: every line about the turn names it, from the pool's threads too.
+    bind_contextvars(turn_id=claim.turn.pk, conversation_id=claim.turn.conversation_id)
     answering = _Answering(claim, events.put_nowait)
     heartbeat = asyncio.create_task(answering.keep_alive(task))
     try:

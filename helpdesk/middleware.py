@@ -33,7 +33,20 @@ def request_log(get_response: View) -> View:
         started = _begin(request)
         return _end(request, get_response(request), started)
 
-    return answer_async if iscoroutinefunction(get_response) else answer
+    chosen = answer_async if iscoroutinefunction(get_response) else answer
+    chosen.process_view = _bind_ids  # type: ignore[attr-defined]
+    return chosen
+
+
+def _bind_ids(request: HttpRequest, view: View, args: Any, kwargs: dict[str, Any]) -> None:
+    """Every line about a turn, a conversation or a ticket names it."""
+    ids = {name: kwargs[name] for name in ("turn_id", "conversation_id", "ticket_id") if name in kwargs}
+    match = request.resolver_match
+    name = (match and match.url_name) or ""
+    for prefix, argument in (("tickets_ticket_", "object_id"), ("api-", "pk")):
+        if name.startswith(prefix) and argument in kwargs:
+            ids["ticket_id"] = kwargs[argument]
+    structlog.contextvars.bind_contextvars(**ids)
 
 
 def _begin(request: HttpRequest) -> float:
@@ -47,7 +60,7 @@ def _end(request: HttpRequest, response: HttpResponseBase, started: float) -> Ht
     current_request.set(None)
     response.headers["X-Request-ID"] = structlog.contextvars.get_contextvars().get("request_id", "")
     # The path without its query: what people search for is not for the log. Monitors ask every few seconds.
-    write = log.debug if request.path == "/healthz" else log.info
+    write = log.debug if request.path in ("/healthz", "/metrics") else log.info
     write(
         "request",
         method=request.method,

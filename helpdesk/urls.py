@@ -6,12 +6,13 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
-from helpdesk import views
+from helpdesk import metrics, views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(url="/chat/"), name="home"),
     path("favicon.ico", views.favicon),
     path("healthz", views.healthz, name="healthz"),
+    path("metrics", metrics.metrics, name="metrics"),
     path("tickets/<int:ticket_id>/", views.ticket_redirect, name="ticket"),
     path("admin/", admin.site.urls),
     path("api/v1/", include("helpdesk.api_urls")),

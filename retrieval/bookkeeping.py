@@ -53,14 +53,16 @@ SWEPT = f"""
 
 BEAT = """
     INSERT INTO retrieval_workerstate
-        (name, model, activity, reason_code, reason, paused_until, embedded)
+        (name, model, activity, reason_code, reason, paused_until, embedded, batches, outages, batch_seconds)
     VALUES (
         %(name)s, %(model)s, %(activity)s, %(code)s, %(reason)s,
-        CASE WHEN %(pause)s > 0 THEN now() + %(pause)s * interval '1 second' END, %(embedded)s
+        CASE WHEN %(pause)s > 0 THEN now() + %(pause)s * interval '1 second' END, %(embedded)s,
+        %(batches)s, %(outages)s, %(batch_seconds)s
     )
     ON CONFLICT (name) DO UPDATE SET
         model = excluded.model, activity = excluded.activity, reason_code = excluded.reason_code,
         reason = excluded.reason, paused_until = excluded.paused_until, embedded = excluded.embedded,
+        batches = excluded.batches, outages = excluded.outages, batch_seconds = excluded.batch_seconds,
         heartbeat_at = now()"""
 
 
@@ -90,9 +92,19 @@ def mark_swept(model: str, began_at: datetime) -> None:
 
 
 def beat(
-    name: str, model: str, activity: str, embedded: int, code: str, reason: str, pause_seconds: float
+    name: str,
+    model: str,
+    activity: str,
+    embedded: int,
+    code: str,
+    reason: str,
+    pause_seconds: float,
+    *,
+    batches: int = 0,
+    outages: int = 0,
+    batch_seconds: float = 0.0,
 ) -> None:
-    """The heartbeat of one worker, with the reason while it pauses."""
+    """The heartbeat of one worker, with its figures since its start and the reason while it pauses."""
     values: dict[str, Any] = {
         "name": name,
         "model": model,
@@ -101,6 +113,9 @@ def beat(
         "reason": reason,
         "pause": pause_seconds,
         "embedded": embedded,
+        "batches": batches,
+        "outages": outages,
+        "batch_seconds": batch_seconds,
     }
     with connection.cursor() as cursor:
         cursor.execute(BEAT, values)

@@ -120,6 +120,10 @@ class WorkerState(models.Model):
     reason = models.TextField(_("reason"), blank=True, default="")
     paused_until = models.DateTimeField(_("paused until"), null=True)
     embedded = models.PositiveBigIntegerField(_("embedded since start"), default=0)
+    # Since start as well. A default of the database: the workers of the previous version still write.
+    batches = models.PositiveBigIntegerField(_("batches"), db_default=0)
+    outages = models.PositiveBigIntegerField(_("outages"), db_default=0)
+    batch_seconds = models.FloatField(_("seconds of embedding"), db_default=0.0)
     started_at = models.DateTimeField(_("started at"), db_default=Now())
     heartbeat_at = models.DateTimeField(_("heartbeat"), db_default=Now())
 

@@ -52,6 +52,7 @@ class Batch:
     jobs: list[Job]
     call: Future[Embedded]
     leased_at: float
+    began_at: float = field(default_factory=monotonic)
 
 
 @dataclass(slots=True)
@@ -60,6 +61,9 @@ class Tally:
 
     embedded: int = 0
     failed: int = 0
+    batches: int = 0
+    outages: int = 0
+    batch_seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -284,6 +288,8 @@ class Worker:
 
     def _take_in(self, batch: Batch) -> None:
         result = batch.call.result()
+        self.tally.batches += 1
+        self.tally.batch_seconds += monotonic() - batch.began_at
         jobs, vectors = _embedded(batch.jobs, result)
         if jobs:
             self.tally.embedded += self.queue.store(jobs, vectors)
@@ -303,6 +309,7 @@ class Worker:
         )
         self._give_back_ready()
         self._sweep = None
+        self.tally.outages += 1
         seconds = self.pauses.add(cause)
         logger.warning("%s Pausing for %.0f s.", cause, seconds)
         self._beat(WorkerState.Activity.PAUSED, force=True)
@@ -343,7 +350,11 @@ class Worker:
                 forget_old_workers()
             cause = self.pauses.cause if activity == WorkerState.Activity.PAUSED else None
             code, reason = (cause.code, str(cause)) if cause else ("", "")
-            beat(self.name, self.model, activity, self.tally.embedded, code, reason, self.pauses.remaining())
+            beat(
+                self.name, self.model, activity, self.tally.embedded, code, reason, self.pauses.remaining(),
+                batches=self.tally.batches, outages=self.tally.outages,
+                batch_seconds=self.tally.batch_seconds,
+            )  # fmt: skip
             self._beaten_at = monotonic()
 
 
