@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import structlog
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
@@ -33,9 +33,9 @@ def request_log(get_response: View) -> View:
         started = _begin(request)
         return _end(request, get_response(request), started)
 
-    chosen = answer_async if iscoroutinefunction(get_response) else answer
-    chosen.process_view = _bind_ids  # type: ignore[attr-defined]
-    return chosen
+    chosen: Any = answer_async if iscoroutinefunction(get_response) else answer
+    chosen.process_view = _bind_ids
+    return cast(View, chosen)
 
 
 def _bind_ids(request: HttpRequest, view: View, args: Any, kwargs: dict[str, Any]) -> None:

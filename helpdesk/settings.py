@@ -154,7 +154,10 @@ def _database() -> dict[str, Any]:
     address = read.text(env, "DATABASE_URL")
     if not address:
         return {"ENGINE": "helpdesk.embedded_backend", "NAME": "helpdesk", "CONN_HEALTH_CHECKS": True}
-    return read.postgres(address) | {"CONN_HEALTH_CHECKS": True}
+    # Behind PgBouncer in transaction mode a cursor would outlive the connection that it belongs to.
+    # Statements are not prepared, and locks end with their transaction anyway.
+    pooled = read.flag(env, "DATABASE_POOLED", False)
+    return read.postgres(address) | {"CONN_HEALTH_CHECKS": True, "DISABLE_SERVER_SIDE_CURSORS": pooled}
 
 
 DATABASES = {"default": _database()}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
@@ -83,6 +84,15 @@ def test_counts_what_happened(client: Client, token: str) -> None:
         "helpdesk_tickets['new']": 1,
     }
     assert {name: found.get(name) for name in expected} == expected
+
+
+def test_a_worker_writes_its_figures(client: Client, token: str) -> None:
+    TicketFactory(title="Printer jams")
+    call_command("embed_worker", once=True, verbosity=0)
+    worker = WorkerState.objects.get()
+    assert (worker.batches, worker.embedded, worker.outages) == (1, 1, 0)
+    assert worker.batch_seconds > 0
+    assert read(client)[f"helpdesk_worker_batches_total['{worker.name}']"] == 1
 
 
 def test_the_dashboard_asks_for_what_there_is(client: Client, token: str) -> None:
