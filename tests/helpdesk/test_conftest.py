@@ -19,5 +19,5 @@ def test_other_machines_are_not_looked_up() -> None:
 
 
 def test_the_web_server_of_the_tests_answers(asgi_server: str) -> None:
-    with urllib.request.urlopen(f"{asgi_server}/healthz") as response:
+    with urllib.request.urlopen(f"{asgi_server}/healthz?part=web") as response:
         assert response.status == 200
