@@ -79,6 +79,37 @@ def calibrate(embedder: Embedder, progress: Callable[[Sequence[str]], Iterable[s
     `progress` may show how far the embedding of the titles has come. Raises TooFewTickets, EmbeddingError.
     """
     model = model_key(embedder)
+    titles, documents = _sampled(model)
+    asked = np.stack([embedder.embed_query(title) for title in progress(titles)])
+    return _store(model, bounds(asked, documents), len(titles))
+
+
+def calibrate_first(embedder: Embedder) -> bool:
+    """Calibrates a model that never was, once it covers every ticket; answers whether that is settled.
+
+    Where every title would be a paid call over the network, the whole texts stand in for the titles: they
+    are nearer to each other, so the bounds are on the high side until `manage.py calibrate_search` is run.
+    """
+    model = model_key(embedder)
+    if profile_of(model).is_calibrated:
+        return True
+    if not IndexState.objects.filter(pk=model, completed_at__isnull=False).exists():
+        return False
+    try:
+        profile = _calibrate_by_vectors(model) if embedder.remote else calibrate(embedder)
+    except (TooFewTickets, EmbeddingError):
+        return False
+    logger.info("calibrated %s by %d tickets", model, profile.calibrated_tickets)
+    return True
+
+
+def _calibrate_by_vectors(model: str) -> SearchProfile:
+    titles, documents = _sampled(model)
+    return _store(model, bounds(documents, documents), len(titles))
+
+
+def _sampled(model: str) -> tuple[list[str], Vectors]:
+    """The titles and vectors of a sample of the tickets."""
     with connection.cursor() as cursor:
         cursor.execute(SAMPLE_SQL, [model, SAMPLE])
         rows = [(title, vector) for title, vector in cursor.fetchall() if title.strip()]
@@ -87,27 +118,7 @@ def calibrate(embedder: Embedder, progress: Callable[[Sequence[str]], Iterable[s
             f"Calibration needs at least {FEWEST_TICKETS} tickets with a vector of {model}, there are "
             f"{len(rows)}: run manage.py embed_worker --once first."
         )
-    titles = np.stack([embedder.embed_query(title) for title in progress([title for title, _ in rows])])
-    found = bounds(titles, np.array([vector for _, vector in rows], dtype=np.float32))
-    return _store(model, found, len(rows))
-
-
-def calibrate_first(embedder: Embedder) -> bool:
-    """Calibrates a model that never was, once it covers every ticket; answers whether that is settled.
-
-    Left to `manage.py calibrate_search` where every title would be a paid call over the network.
-    """
-    model = model_key(embedder)
-    if embedder.remote or profile_of(model).is_calibrated:
-        return True
-    if not IndexState.objects.filter(pk=model, completed_at__isnull=False).exists():
-        return False
-    try:
-        profile = calibrate(embedder)
-    except (TooFewTickets, EmbeddingError):
-        return False
-    logger.info("calibrated %s by %d tickets", model, profile.calibrated_tickets)
-    return True
+    return [title for title, _ in rows], np.array([vector for _, vector in rows], dtype=np.float32)
 
 
 def _store(model: str, found: Bounds, tickets: int) -> SearchProfile:

@@ -145,3 +145,18 @@ def test_the_worker_calibrates_when_everything_is_embedded() -> None:
             TicketFactory(title=f"{problem} in room {room}")
     call_command("embed_worker", "--once", stdout=StringIO())
     assert SearchProfile.objects.get().calibrated_tickets == 25
+
+
+@pytest.mark.django_db
+def test_a_model_over_the_network_is_calibrated_without_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = get_embedder()
+    index(
+        [TicketFactory(title=f"{problem} in room {room}") for problem in PROBLEMS for room in range(101, 106)]
+    )
+    IndexState.objects.create(model=model_key(embedder), total=25, indexed=25, completed_at=timezone.now())
+    calls: list[str] = []
+    monkeypatch.setattr(embedder, "remote", True)
+    monkeypatch.setattr(embedder, "embed_query", calls.append)
+    assert calibrate_first(embedder)
+    assert SearchProfile.objects.get().is_calibrated
+    assert calls == []
