@@ -105,8 +105,8 @@ async def measure(turns: int, session: str) -> list[tuple[float, float]]:
         settings.ANTHROPIC_BASE_URL = model_address
         cookies = {settings.SESSION_COOKIE_NAME: session}
         async with httpx.AsyncClient(base_url=address, cookies=cookies, timeout=60) as browser:
-            token = (await browser.get("/chat/")).cookies.get(settings.CSRF_COOKIE_NAME, "")
-            browser.headers["X-CSRFToken"] = token
+            token = (await browser.get("/chat/")).cookies.get(settings.CSRF_COOKIE_NAME)
+            browser.headers["X-CSRFToken"] = token or ""
             browser.headers["HX-Request"] = "true"
             for text in PROBLEMS:  # to warm up
                 await one_turn(browser, model, text)

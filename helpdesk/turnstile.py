@@ -14,7 +14,9 @@ from typing import Any
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
+Application = Callable[
+    [Any, Any, Any], Awaitable[None]
+]  # whoever implements ASGI names its types differently
 
 AT_ONCE = 6
 LEAVE = (

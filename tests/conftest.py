@@ -68,7 +68,7 @@ def _loopback_only() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Threads of the product keep their connections for a while; the test database is dropped all the same."""
+    """Threads of the product keep their connections for a while; the test database goes all the same."""
     yield
     from django.db import connection
 

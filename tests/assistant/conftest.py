@@ -9,7 +9,7 @@ from django.core.management import call_command
 from pytest_django import Settings
 
 from assistant import calls, client, db, loop
-from assistant.events import Event
+from assistant.events import Event, TurnFinished
 from assistant.models import Conversation, Turn
 from assistant.services import post_message
 from tests.factories import UserFactory
@@ -56,6 +56,13 @@ def run(turn: Turn) -> list[Event]:
     return events
 
 
+def ending(events: list[Event]) -> TurnFinished:
+    """The event that ended the turn, always the last one."""
+    last = events[-1]
+    assert isinstance(last, TurnFinished)
+    return last
+
+
 Ask = Callable[[str], tuple[Turn, list[Event]]]
 
 
@@ -74,4 +81,8 @@ def ask(conversation: Conversation) -> Ask:
 @pytest.fixture
 def index() -> Callable[[], None]:
     """Give every ticket its vector, as the worker does."""
-    return lambda: call_command("embed_worker", "--once")
+
+    def embed() -> None:
+        call_command("embed_worker", "--once")
+
+    return embed

@@ -1,15 +1,11 @@
 """Every way a model call can end, shown as what it is."""
 
-from assistant.events import TurnFinished
+from pytest_django import Settings
+
 from assistant.services import continue_turn
-from tests.assistant.conftest import Ask, run
+from tests.assistant.conftest import Ask, ending, run
 from tests.fakes.claude import ScriptedClaude, Thinking
 from tests.fakes.claude import ToolCall as Use
-
-
-def finished(events: list) -> TurnFinished:
-    assert isinstance(events[-1], TurnFinished)
-    return events[-1]
 
 
 def test_several_tools_in_one_message_after_text_and_thinking(ask: Ask, claude: ScriptedClaude) -> None:
@@ -40,7 +36,7 @@ def test_max_tokens_in_text_is_cut_and_can_be_continued(ask: Ask, claude: Script
     turn, events = ask("Tell me")
     assert (turn.status, turn.stop_reason, turn.error) == ("interrupted", "max_tokens", "cut")
     assert turn.can_continue
-    assert "cut off" in str(finished(events).sentence)
+    assert "cut off" in str(ending(events).sentence)
     following = continue_turn(turn, turn.conversation.user)
     assert continue_turn(turn, turn.conversation.user) == following
     run(following)
@@ -76,7 +72,7 @@ def test_refusal_is_failed_and_the_declined_message_is_not_sent_again(
     claude.reply("I", stop_reason="refusal").reply("Hello.")
     turn, events = ask("Something terrible")
     assert (turn.status, turn.error, turn.answer, turn.partial) == ("failed", "refusal", "", "I")
-    assert "declined" in str(finished(events).sentence)
+    assert "declined" in str(ending(events).sentence)
     turn, _events = ask("Hello")
     assert turn.status == "done"
     assert "terrible" not in str(claude.requests[1].body["messages"])
@@ -106,7 +102,7 @@ def test_full_context_window_keeps_the_text_and_starts_afresh(ask: Ask, claude: 
     claude.reply("Half an ans", stop_reason="model_context_window_exceeded").reply("Fresh.")
     turn, events = ask("Long story")
     assert (turn.status, turn.error) == ("interrupted", "context_full")
-    assert "too long" in str(finished(events).sentence)
+    assert "too long" in str(ending(events).sentence)
     turn, _events = ask("And now?")
     sent = str(claude.requests[1].body["messages"])
     assert "Long story" not in sent
@@ -124,14 +120,14 @@ def test_stop_sequence_may_be_incomplete(ask: Ask, claude: ScriptedClaude) -> No
     claude.reply("Something", stop_reason="stop_sequence")
     turn, events = ask("Hello")
     assert (turn.status, turn.error) == ("interrupted", "stop_sequence")
-    assert "incomplete" in str(finished(events).sentence)
+    assert "incomplete" in str(ending(events).sentence)
 
 
 def test_an_unknown_reason_is_named(ask: Ask, claude: ScriptedClaude) -> None:
     claude.reply("Something", stop_reason="moon_phase")
     turn, events = ask("Hello")
     assert (turn.status, turn.error, turn.stop_reason) == ("interrupted", "unknown_stop", "moon_phase")
-    assert '"moon_phase"' in str(finished(events).sentence)
+    assert '"moon_phase"' in str(ending(events).sentence)
 
 
 def test_an_empty_answer_is_asked_for_once_more(ask: Ask, claude: ScriptedClaude) -> None:
@@ -144,12 +140,12 @@ def test_two_empty_answers_are_a_failure(ask: Ask, claude: ScriptedClaude) -> No
     claude.reply(stop_reason="end_turn").reply("  \n ", stop_reason="end_turn").reply("Hello.")
     turn, events = ask("Hello")
     assert (turn.status, turn.error) == ("failed", "empty_answer")
-    assert "no answer" in str(finished(events).sentence)
+    assert "no answer" in str(ending(events).sentence)
     turn, _events = ask("Hello?")
     assert turn.status == "done"
 
 
-def test_the_last_step_may_not_use_tools(ask: Ask, claude: ScriptedClaude, settings) -> None:
+def test_the_last_step_may_not_use_tools(ask: Ask, claude: ScriptedClaude, settings: Settings) -> None:
     settings.ASSISTANT_MAX_STEPS = 3
     claude.reply(Use("list_tickets", {})).reply(Use("list_tickets", {})).reply("That is all I know.")
     turn, _events = ask("List")
@@ -157,12 +153,14 @@ def test_the_last_step_may_not_use_tools(ask: Ask, claude: ScriptedClaude, setti
     assert [exchange.body["tool_choice"]["type"] for exchange in claude.requests] == ["auto", "auto", "none"]
 
 
-def test_a_tool_call_in_the_last_step_is_not_run(ask: Ask, claude: ScriptedClaude, settings) -> None:
+def test_a_tool_call_in_the_last_step_is_not_run(
+    ask: Ask, claude: ScriptedClaude, settings: Settings
+) -> None:
     settings.ASSISTANT_MAX_STEPS = 1
     claude.reply(Use("list_tickets", {})).reply("Hello.")
     turn, events = ask("List")
     assert (turn.status, turn.error) == ("interrupted", "step_limit")
     assert turn.tool_calls.get().error == "steps"
-    assert "1" in str(finished(events).sentence)
+    assert "1" in str(ending(events).sentence)
     turn, _events = ask("Hello")
     assert turn.status == "done"

@@ -187,7 +187,7 @@ def test_a_fault_after_tools_keeps_what_they_did(ask: Ask, claude: ScriptedClaud
 
 
 def test_no_secret_and_no_body_in_what_is_stored(
-    ask: Ask, claude: ScriptedClaude, settings: Settings, caplog
+    ask: Ask, claude: ScriptedClaude, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.ANTHROPIC_API_KEY = "sk-ant-very-secret"
     claude.fail(HttpError("authentication_error", message="the body says sk-ant-very-secret"))

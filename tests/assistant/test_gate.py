@@ -71,7 +71,7 @@ def test_creates_in_the_turn_in_which_duplicates_were_found(
     claude.reply(SEARCH).reply(CREATE).reply("Is it that one?")
     turn, _events = ask(PROBLEM)
     assert created() == []
-    assert turn.tool_calls.last().error == "unanswered"
+    assert turn.tool_calls.latest("pk").error == "unanswered"
     assert f"#{printer.pk}" in results(claude)[0]["error"]
 
 
@@ -159,7 +159,7 @@ def test_searches_for_something_else_and_then_creates(
     )
     turn, events = ask(PROBLEM)
     assert created() == []
-    refused = turn.tool_calls.last()
+    refused = turn.tool_calls.latest("pk")
     assert (refused.error, refused.hits[0]["ticket"]) == ("unanswered", printer.pk)
     assert results(claude)[0]["tickets"][0]["id"] == printer.pk
     shown = [event for event in events if isinstance(event, CandidatesFound)]

@@ -192,7 +192,7 @@ def test_after_shortening_the_prefix_is_stable_again(
 
 
 def test_without_a_count_the_estimate_decides(
-    ask: Ask, claude: ScriptedClaude, small: Settings, monkeypatch
+    ask: Ask, claude: ScriptedClaude, small: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def unavailable(*_args: object, **_options: object) -> None:
         raise RuntimeError
@@ -229,7 +229,9 @@ def test_a_prompt_that_is_too_long_after_all_is_shortened_once(ask: Ask, claude:
     assert "First" not in json.dumps(claude.requests[-1].body["messages"])
 
 
-def test_thinking_that_no_longer_fits_is_dropped_once(ask: Ask, claude: ScriptedClaude, monkeypatch) -> None:
+def test_thinking_that_no_longer_fits_is_dropped_once(
+    ask: Ask, claude: ScriptedClaude, monkeypatch: pytest.MonkeyPatch
+) -> None:
     claude.reply(Thinking("a"), "One.").reply("Two.")
     ask("First")
     monkeypatch.setattr(history, "SYSTEM", history.SYSTEM + " A new release.")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import NoReturn
 
 import pytest
 from django.contrib.auth.models import User
@@ -108,7 +109,7 @@ def test_a_search_answers_with_what_helps(
 def test_one_failing_call_takes_back_only_itself(
     ask: Ask, claude: ScriptedClaude, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_args: object) -> None:
+    def broken(*_args: object) -> NoReturn:
         Ticket.objects.update(title="half done")
         raise RuntimeError("secret detail")
 

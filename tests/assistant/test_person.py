@@ -14,7 +14,7 @@ from assistant import client, loop, services, store
 from assistant.events import Event, TextDelta, TurnFinished, TurnStarted
 from assistant.models import Conversation, Message, ToolCall, Turn
 from assistant.services import Refused, post_message, retry_turn, stop_turn, undo_last_change
-from tests.assistant.conftest import Ask, collect, run
+from tests.assistant.conftest import Ask, collect, ending, run
 from tests.factories import TicketFactory, UserFactory
 from tests.fakes.claude import Drop, Pace, Replay, ScriptedClaude
 from tests.fakes.claude import ToolCall as Use
@@ -66,7 +66,7 @@ def test_stop_ends_the_model_call_and_runs_no_tool(
     stopper.join()
     turn.refresh_from_db()
     assert isinstance(events[-1], TurnFinished)
-    assert events[-1].status == "interrupted"
+    assert ending(events).status == "interrupted"
     assert (turn.status, turn.error, turn.tool_calls.count()) == ("interrupted", "stopped", 0)
     assert turn.partial.startswith("Let me")
     assert claude.requests[0].closed_by_client.wait(2)
@@ -181,7 +181,8 @@ def test_messages_sent_while_a_turn_runs_are_answered_together(
         assert (posted.waiting, posted.turn) == (True, turn)
     Turn.objects.filter(pk=turn.pk).update(status="queued")
     events = run(turn)
-    following = Turn.objects.get(pk=events[-1].next_turn_id)
+    following = conversation.turns.latest("pk")
+    assert ending(events).next_turn_id == following.pk
     assert (following.status, following.question) == ("queued", "Two\n\nThree")
     run(following)
     assert following.answer == "Both answered."
@@ -204,8 +205,8 @@ def test_what_waits_is_answered_after_a_stop(conversation: Conversation, alice: 
     store.claim(turn.pk, "m")
     post(conversation, "Two")
     stop_turn(turn, alice)
-    assert conversation.turns.last().question == "Two"
-    assert conversation.turns.last().status == "queued"
+    following = conversation.turns.latest("pk")
+    assert (following.question, following.status) == ("Two", "queued")
 
 
 def test_two_tabs_of_one_conversation_answer_once(conversation: Conversation, claude: ScriptedClaude) -> None:
@@ -219,7 +220,7 @@ def test_two_tabs_of_one_conversation_answer_once(conversation: Conversation, cl
     assert len(claude.requests) == 1
     assert TextDelta("Hello.") in one
     assert [type(event) for event in other] == [TurnStarted, TurnFinished]
-    assert other[-1].status == "done"
+    assert ending(other).status == "done"
 
 
 async def collect_after(seconds: float, turn_id: int) -> list[Event]:
@@ -269,7 +270,7 @@ def test_following_a_dead_turn_ends(conversation: Conversation) -> None:
     store.claim(turn.pk, "m")
     Turn.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
     events = asyncio.run(collect_after(0, turn.pk))
-    assert events[-1].status == "interrupted"
+    assert ending(events).status == "interrupted"
 
 
 def test_a_crash_between_write_and_save_leaves_nothing(

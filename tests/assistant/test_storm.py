@@ -1,7 +1,7 @@
-"""Many turns with faults at random places: whatever happens, nothing is written twice and every conversation lives on.
+"""Many turns with faults at random places: nothing is written twice and every conversation lives on.
 
-ScriptedClaude refuses what the real API refuses (an orphaned tool use, wrong thinking, a broken order of roles), and
-a refused request fails the test.
+ScriptedClaude refuses what the real API refuses (an orphaned tool use, wrong thinking, a broken order of
+roles), and a refused request fails the test.
 """
 
 import random
@@ -35,7 +35,15 @@ from tests.fakes.claude import (
 from tests.fakes.claude import ToolCall as Use
 from tickets.models import Comment, Ticket
 
-ENDINGS = ["max_tokens", "refusal", "pause_turn", "model_context_window_exceeded", "stop_sequence", "moon_phase", ""]
+ENDINGS = [
+    "max_tokens",
+    "refusal",
+    "pause_turn",
+    "model_context_window_exceeded",
+    "stop_sequence",
+    "moon_phase",
+    "",
+]
 
 
 class Weather:
@@ -60,7 +68,9 @@ class Weather:
             blocks.append(Text(self.random.choice(["Well.", " ", "One moment, please.", "See #1."])))
         if may_use_tools and self.random.random() < 0.6:
             blocks += [self._use() for _ in range(self.random.choice([1, 1, 2, 3]))]
-        return blocks if any(not isinstance(block, Thinking) for block in blocks) else [*blocks, Text("Done.")]
+        return (
+            blocks if any(not isinstance(block, Thinking) for block in blocks) else [*blocks, Text("Done.")]
+        )
 
     def _use(self) -> Use:
         self.number += 1
@@ -80,21 +90,20 @@ class Weather:
 
     def _fault(self) -> Fault:
         after = self.random.randrange(8)
-        return self.random.choice(
-            [
-                HttpError("rate_limit_error"),
-                HttpError("overloaded_error"),
-                HttpError("api_error"),
-                HttpError("authentication_error"),
-                ErrorEvent(after),
-                Drop(after),
-                EndEarly(after + 1),
-                Malformed(after),
-                RawBody(),
-                RawBody(200),
-                Hang(after),
-            ]
-        )
+        faults: list[Fault] = [
+            HttpError("rate_limit_error"),
+            HttpError("overloaded_error"),
+            HttpError("api_error"),
+            HttpError("authentication_error"),
+            ErrorEvent(after),
+            Drop(after),
+            EndEarly(after + 1),
+            Malformed(after),
+            RawBody(),
+            RawBody(200),
+            Hang(after),
+        ]
+        return self.random.choice(faults)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -115,7 +124,11 @@ def test_storm(
     claude.answer_with(weather)
     for number in range(25):
         turn, _events = ask(f"Message {number}")
-        if turn.is_incomplete and weather.random.random() < 0.5 and turn.error not in ("refusal", "context_full"):
+        if (
+            turn.is_incomplete
+            and weather.random.random() < 0.5
+            and turn.error not in ("refusal", "context_full")
+        ):
             turn = retry_turn(turn, alice)
             run(turn)
         assert turn.status in ("done", "failed", "interrupted")
@@ -131,7 +144,9 @@ def test_storm(
 
 def _check_writes() -> None:
     """Every ticket and comment belongs to exactly one tool call, and every call that says so has written."""
-    titles = Counter(Ticket.objects.filter(source="chat", title__startswith="Created").values_list("title", flat=True))
+    titles = Counter(
+        Ticket.objects.filter(source="chat", title__startswith="Created").values_list("title", flat=True)
+    )
     bodies = Counter(Comment.objects.values_list("body", flat=True))
     assert set(titles.values()) | set(bodies.values()) <= {1}
     written = ToolCall.objects.filter(is_error=False)

@@ -30,7 +30,7 @@ from typing import Any, Self
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from assistant.messages_api.errors import STATUS_OF_TYPE, ApiError, JsonObject
+from assistant.messages_api.errors import STATUS_OF_TYPE, ApiError
 from assistant.messages_api.replies import AT_ONCE, Block, Event, Pace, Reply, Text, Thinking, ToolCall, play
 from assistant.messages_api.server import ClientGone, MessagesApi, Receive, Scope, Send
 from assistant.messages_api.signatures import Ledger
@@ -139,13 +139,13 @@ class Exchange:
     headers: Mapping[str, str]
     client: tuple[str, int]
     send: Send
-    body: JsonObject = field(default_factory=dict)
+    body: dict[str, Any] = field(default_factory=dict)
     received_at: float = field(default_factory=time.monotonic)
     events: list[Event] = field(default_factory=list)
     finished: threading.Event = field(default_factory=threading.Event)
     closed_by_client: threading.Event = field(default_factory=threading.Event)
 
-    def tool_results(self) -> list[JsonObject]:
+    def tool_results(self) -> list[dict[str, Any]]:
         """The tool_result blocks of the last message."""
         messages: Any = self.body["messages"]
         content = messages[-1]["content"]

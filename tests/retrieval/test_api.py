@@ -47,7 +47,7 @@ class TestFound:
         assert "description" not in best["ticket"]
 
     def test_limit_and_status(self, client: APIClient, corpus: Any) -> None:
-        results = client.get(SEARCH, {"q": "printer", "limit": 1}).json()["results"]
+        results = client.get(SEARCH, {"q": "printer", "limit": "1"}).json()["results"]
         assert len(results) == 1
         results = client.get(f"{SEARCH}?q=printer&status=closed&status=resolved").json()["results"]
         assert results == []

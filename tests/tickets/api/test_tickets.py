@@ -300,7 +300,7 @@ class TestList:
     def test_a_cursor_keeps_the_filter_and_belongs_to_its_ordering(self, client: APIClient) -> None:
         TicketFactory.create_batch(3, status="open")
         TicketFactory.create_batch(3, status="closed")
-        link = client.get(TICKETS, {"status": "open", "page_size": 2}).json()["next"]
+        link = client.get(TICKETS, {"status": "open", "page_size": "2"}).json()["next"]
         assert [row["status"] for row in client.get(link).json()["results"]] == ["open"]
         assert client.get(f"{link}&ordering=id").status_code == 400
 
