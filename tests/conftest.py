@@ -66,6 +66,15 @@ def _loopback_only() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _english() -> Iterator[None]:
+    """A request in German leaves its language behind in the thread; the next test starts in English."""
+    from django.utils import translation
+
+    with translation.override("en"):
+        yield
+
+
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Threads of the product keep their connections for a while; the test database goes all the same."""
@@ -127,14 +136,14 @@ def browser_path() -> str:
     pytest.skip("no Chromium on this machine (apt-get install chromium)")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(browser_path: str) -> Iterator[Any]:
-    """A headless Chromium under Playwright (sync API)."""
+    """A headless Chromium under Playwright (sync API), for one module only: Playwright runs an event loop in
+    this thread, and a test that wants one of its own could not run beside it."""
     from playwright.sync_api import sync_playwright
 
-    # Playwright runs an event loop in this thread, and Django would refuse the ORM beside it.
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
-    with sync_playwright() as playwright:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")  # Django would refuse the ORM beside that loop
         chromium = playwright.chromium.launch(executable_path=browser_path, args=BROWSER_ARGUMENTS)
         yield chromium
         chromium.close()

@@ -28,7 +28,7 @@ class Demo:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "helpdesk.demo"],
             cwd=ROOT,
-            env=environment(VAR_DIR=str(var), PORT=str(self.port)),
+            env=environment(VAR_DIR=str(var), PORT=str(self.port), REHEARSAL_PORT=str(free_port())),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -71,7 +71,9 @@ def demo(var: Path) -> Iterator[Demo]:
     yield demo
     if demo.process.poll() is None:
         demo.process.terminate()
-        demo.process.communicate(timeout=40)
+    demo.process.wait(timeout=40)
+    if demo.process.stdout is not None:
+        demo.process.stdout.close()
 
 
 def worker_and_page(address: str) -> bool:
