@@ -67,6 +67,11 @@ def database() -> Iterator[None]:
     try:
         yield
     finally:
+        with connection.cursor() as cursor:  # threads of the product keep theirs for a while
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
         connection.creation.destroy_test_db(old_name, verbosity=0)
 
 
