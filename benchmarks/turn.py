@@ -54,7 +54,10 @@ class Timed:
 
 @asynccontextmanager
 async def served(app: Any) -> AsyncIterator[str]:
-    listener = socket.create_server(("127.0.0.1", 0))
+    # As uvicorn makes its own: without the protocol's name asyncio would leave Nagle's delay on.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
     config = uvicorn.Config(app, log_config=None, lifespan="off", ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
