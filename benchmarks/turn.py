@@ -25,7 +25,6 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.sessions.backends.db import SessionStore
 from django.core.asgi import get_asgi_application
 from django.core.management import call_command
-from django.db import connection
 
 from assistant.db import run_db
 from assistant.models import Conversation, Turn
@@ -116,15 +115,6 @@ async def measure(turns: int, session: str) -> list[tuple[float, float]]:
             return [await one_turn(browser, model, PROBLEMS[n % len(PROBLEMS)]) for n in range(turns)]
 
 
-def end_other_sessions() -> None:
-    """The threads of the server keep their connections for a while; the database is to be dropped now."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--turns", type=int, default=20)
@@ -133,7 +123,6 @@ def main() -> None:
     settings.ASSISTANT_MESSAGES_PER_MINUTE = settings.ASSISTANT_DAILY_TOKENS_PER_USER = 0
     with corpus.database():
         measured = asyncio.run(measure(options.turns, prepare(options.tickets)))
-        end_other_sessions()
     product = [total - model for total, model in measured]
     print(f"turns                       {len(measured)}")
     print(f"whole turn, median          {median(total for total, _model in measured):7.1f} ms")
