@@ -31,7 +31,6 @@ class Given:
     batch_bytes = 1_000_000
     remote = False
     dilutes = False
-    dilutes = False
 
     def __init__(self, dimensions: int) -> None:
         self.name = "bench"
