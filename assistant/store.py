@@ -17,9 +17,11 @@ from assistant import grounding, limits, notes
 from assistant.history import Block, History, Row, row_of, rows_of
 from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
 from assistant.refusals import Refused
+from assistant.tools.definitions import WRITING_TOOLS
 from assistant.tools.execution import Call
 from assistant.tools.results import Result, Seen, hit_for_record
 from assistant.tools.scope import Scope
+from tickets.text import clean_text
 
 if TYPE_CHECKING:
     from assistant.loop import Record
@@ -234,6 +236,18 @@ def run_call(scope: Scope, call: Call) -> ToolCall:
     return stored
 
 
+def _written_in(conversation: Conversation) -> str:
+    """Everything that the model has written into tickets in this conversation."""
+    inputs = conversation.tool_calls.filter(name__in=WRITING_TOOLS).values_list("input", flat=True)
+    return "\n".join(
+        clean_text(text)
+        for given in inputs
+        if isinstance(given, dict)
+        for text in given.values()
+        if isinstance(text, str)
+    )
+
+
 def _search_fields(result: Result) -> dict[str, Any]:
     if result.search is None:
         return {}
@@ -246,9 +260,14 @@ def _search_fields(result: Result) -> dict[str, Any]:
 
 
 def _remember(conversation: Conversation, seen: dict[int, Seen]) -> None:
-    """Which tickets the model has read, in which version, and the addresses in their texts."""
+    """Which tickets the model has read, in which version, and the addresses in their texts.
+
+    An address that the model wrote into a ticket itself is none that it has found there: otherwise writing it
+    down first would get any address past the link guard.
+    """
     if not seen:
         return
+    written = _written_in(conversation)
     known = dict(conversation.known_tickets.filter(ticket__in=seen).values_list("ticket_id", "addresses"))
     ConversationTicket.objects.bulk_create(
         [
@@ -256,7 +275,9 @@ def _remember(conversation: Conversation, seen: dict[int, Seen]) -> None:
                 conversation=conversation,
                 ticket_id=ticket_id,
                 version_seen=look.version,
-                addresses=sorted({*known.get(ticket_id, ()), *look.addresses}),
+                addresses=sorted(
+                    {*known.get(ticket_id, ()), *(one for one in look.addresses if one not in written)}
+                ),
             )
             for ticket_id, look in sorted(seen.items())
         ],

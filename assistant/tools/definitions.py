@@ -124,6 +124,8 @@ DEFINITIONS: list[dict[str, Any]] = [
     ),
 ]
 
+WRITING_TOOLS = ("create_ticket", "update_ticket", "add_comment")
+
 SCHEMAS: dict[str, dict[str, Any]] = {tool["name"]: tool["input_schema"] for tool in DEFINITIONS}
 
 # Inclusive bounds of the numbers.

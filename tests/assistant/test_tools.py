@@ -286,6 +286,34 @@ def test_tickets_that_tools_returned_are_remembered(
     )
 
 
+@pytest.mark.parametrize(
+    ("tool", "argument"),
+    [("update_ticket", "resolution"), ("update_ticket", "title"), ("add_comment", "body")],
+)
+def test_an_address_that_the_model_wrote_itself_is_not_listed(
+    call: UseTool, ticket: Ticket, conversation: Conversation, tool: str, argument: str
+) -> None:
+    Ticket.objects.filter(pk=ticket.pk).update(description="See https://wiki.example.com/doors.")
+    call("get_ticket", {"ticket_id": ticket.pk})
+    call(
+        tool,
+        {"ticket_id": ticket.pk, argument: "See http://evil.example/p and https://wiki.example.com/doors"},
+    )
+    call("get_ticket", {"ticket_id": ticket.pk})
+    known = ConversationTicket.objects.get(conversation=conversation)
+    assert known.addresses == ["https://wiki.example.com/doors"]
+
+
+def test_an_address_in_a_ticket_that_the_model_created_is_not_listed(
+    call: UseTool, conversation: Conversation, settings: Settings
+) -> None:
+    settings.EMBEDDING_PROVIDER = "off"
+    call("find_similar_tickets", {"query": "door"})
+    made = call("create_ticket", {"title": "Door", "description": "http://evil.example/\0p"})
+    call("get_ticket", {"ticket_id": made["ticket"]["id"]})
+    assert [known.addresses for known in conversation.known_tickets.all()] == [[]]
+
+
 def test_search_off_is_said_plainly(call: UseTool, settings: Settings) -> None:
     settings.EMBEDDING_PROVIDER = "off"
     result = call("find_similar_tickets", {"query": "door"})
