@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.utils import timezone
 from django.utils.text import Truncator, format_lazy
-from django.utils.translation import gettext as translate_now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from assistant import limits, notes, running, store
@@ -135,7 +135,7 @@ def continue_turn(turn: Turn, user: User) -> Turn:
     posted = post_message(
         conversation=turn.conversation,
         user=user,
-        text=translate_now("Please continue where you stopped."),
+        text=gettext("Please continue where you stopped."),
         client_key=f"continue-{turn.pk}",
     )
     return posted.turn
@@ -211,7 +211,7 @@ def _judge(known: ConversationTicket, user: User, judgement: str) -> Comment | N
 def _me_too(known: ConversationTicket, user: User) -> Comment | None:
     if not permissions.may_comment(user):
         raise Refused(_("You may not comment on tickets."))
-    body = translate_now("I have this problem too.")
+    body = gettext("I have this problem too.")
     return known.ticket.add_comment(by=user, body=body, internal=False, via=Via.CHAT)
 
 

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.formats import date_format, number_format
-from django.utils.translation import gettext as _t
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from assistant import charts
@@ -70,7 +70,7 @@ class StatisticsAdmin(admin.ModelAdmin):
         found = report(span)
         context = {
             **self.admin_site.each_context(request),
-            "title": _t("Assistant"),
+            "title": gettext("Assistant"),
             "opts": self.opts,
             "span": span,
             "spans": SPANS,
@@ -97,19 +97,27 @@ def _suspects() -> list[StrOrPromise]:
 def _panels(found: Report) -> list[Panel]:
     total = found.total
     panels = [
-        _stacked(found, "turns", _t("Turns"), _whole(total.turns), ["done", "interrupted", "failed"]),
-        _percentiles(found, "first_token", _t("First token")),
-        _percentiles(found, "total", _t("Whole turn")),
+        _stacked(found, "turns", gettext("Turns"), _whole(total.turns), ["done", "interrupted", "failed"]),
+        _percentiles(found, "first_token", gettext("First token")),
+        _percentiles(found, "total", gettext("Whole turn")),
         _stacked(
-            found, "tokens", _t("Tokens"), _whole(total.tokens), ["tokens_in", "tokens_cached", "tokens_out"]
+            found,
+            "tokens",
+            gettext("Tokens"),
+            _whole(total.tokens),
+            ["tokens_in", "tokens_cached", "tokens_out"],
         ),
         _stacked(
-            found, "searches", _t("Searches"), _whole(total.searches), ["found", "nothing", "unavailable"]
+            found,
+            "searches",
+            gettext("Searches"),
+            _whole(total.searches),
+            ["found", "nothing", "unavailable"],
         ),
         _stacked(
             found,
             "tickets",
-            _t("Tickets created, duplicates avoided"),
+            gettext("Tickets created, duplicates avoided"),
             f"{_whole(total.created)} / {_whole(total.avoided)}",
             ["created", "avoided"],
         ),
@@ -136,14 +144,21 @@ def _percentiles(found: Report, name: str, heading: str) -> Panel:
     ]
     chart = charts.beside(labels, *columns)
     figure = f"{seconds(of(found.total, 'median'))} / {seconds(of(found.total, '95'))}"
-    return Panel(name, heading, figure, [_t("median"), _t("95 % are faster than")], chart, seconds(chart.top))
+    return Panel(
+        name, heading, figure, [gettext("median"), gettext("95 % are faster than")], chart, seconds(chart.top)
+    )
 
 
 def _costs(found: Report) -> Panel:
     labels = [f"{_date(day)}: {dollars(day.cost)}" for day in found.days]
     chart = charts.stacked(labels, [[day.cost for day in found.days]])
     return Panel(
-        "cost", _t("Estimated cost"), dollars(found.total.cost), [_t("US dollars")], chart, dollars(chart.top)
+        "cost",
+        gettext("Estimated cost"),
+        dollars(found.total.cost),
+        [gettext("US dollars")],
+        chart,
+        dollars(chart.top),
     )
 
 
@@ -155,8 +170,8 @@ def _precision() -> Panel | None:
     shares = [[week.precision for week in weeks], [1 - week.precision for week in weeks]]
     same, judged = sum(week.same for week in weeks), sum(week.judged for week in weeks)
     chart = charts.stacked(labels, shares)
-    names: list[StrOrPromise] = [_t("the same"), _t("related or different")]
-    return Panel("precision", _t("Precision"), percent(same / judged), names, chart, percent(1))
+    names: list[StrOrPromise] = [gettext("the same"), gettext("related or different")]
+    return Panel("precision", gettext("Precision"), percent(same / judged), names, chart, percent(1))
 
 
 def _label(day: Day, series: list[str]) -> str:

@@ -9,7 +9,7 @@ from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db.models import Case, IntegerField, QuerySet, Value, When
 from django.http import HttpRequest
-from django.utils.translation import gettext as _t
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tickets.admin import QUICK_VIEWS, QuickViews, SearchSwitch, TicketAdmin
@@ -69,8 +69,8 @@ class MeaningAdmin(admin.ModelAdmin):
 
 def _caveat(outcome: SearchOutcome) -> str:
     if outcome.outcome == Outcome.UNAVAILABLE:
-        return _t("Searched by words only, not by meaning: %(reason)s") % {"reason": outcome.reason}
+        return gettext("Searched by words only, not by meaning: %(reason)s") % {"reason": outcome.reason}
     if not outcome.coverage.is_complete:
         seen = {"indexed": outcome.coverage.indexed, "total": outcome.coverage.total}
-        return _t("Only %(indexed)s of %(total)s tickets could be compared by meaning so far.") % seen
+        return gettext("Only %(indexed)s of %(total)s tickets could be compared by meaning so far.") % seen
     return ""

@@ -20,7 +20,7 @@ from django.utils import formats, timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
-from django.utils.translation import gettext as _t
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from .bulk_admin import BulkAdmin
@@ -166,7 +166,7 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
         return Ticket.objects.visible_to(request.user)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        return super().changelist_view(request, {"title": _t("Tickets")} | (extra_context or {}))
+        return super().changelist_view(request, {"title": gettext("Tickets")} | (extra_context or {}))
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
         return (queryset.search(search_term) if search_term.strip() else queryset), False
@@ -179,7 +179,7 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
     def summary(self, ticket: Ticket) -> str | SafeString:
         if ticket.duplicate_of_id is None:
             return ticket.title
-        marker = _t("duplicate of #%(id)s") % {"id": ticket.duplicate_of_id}
+        marker = gettext("duplicate of #%(id)s") % {"id": ticket.duplicate_of_id}
         return format_html('{} <span class="ticket-duplicate">{}</span>', ticket.title, marker)
 
     @admin.display(description=_("status"))
@@ -268,7 +268,7 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
         internal = form.cleaned_data["comment_internal"]
         comment = ticket.add_comment(by=request.user, body=body, internal=internal, via=Via.ADMIN)
         if comment.ticket_id != ticket.pk:
-            note = _t("Your comment has been added to #%(target)s, which this ticket is a duplicate of.")
+            note = gettext("Your comment has been added to #%(target)s, which this ticket is a duplicate of.")
             messages.info(request, note % {"target": comment.ticket_id})
 
     def changeform_view(
@@ -321,7 +321,7 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
         events = Paginator(ticket.events.select_related("actor").order_by("-pk"), 200)
         page = events.get_page(request.GET.get("p"))
         context = {"history": [describe(event) for event in page], "page": page}
-        return self._page(request, ticket, "history", _t("History"), context | (extra_context or {}))
+        return self._page(request, ticket, "history", gettext("History"), context | (extra_context or {}))
 
     # -- merging -------------------------------------------------------------------------------------------
 
@@ -341,7 +341,7 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
         if target and request.method == "POST" and self._done(request, ticket.merge_into, target):
             return self._back_to(ticket)
         context = {"form": form, "end": target and target.chain_end()}
-        return self._page(request, ticket, "merge", _t("Merge into another ticket"), context)
+        return self._page(request, ticket, "merge", gettext("Merge into another ticket"), context)
 
     def unmerge_view(self, request: Any, object_id: int) -> HttpResponse:
         ticket = self._ticket(request, object_id, change=True)
@@ -350,7 +350,7 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
         if request.method == "POST" or ticket.duplicate_of is None:
             return self._back_to(ticket)
         was = Ticket.Status(ticket.status_before_merge).label
-        return self._page(request, ticket, "unmerge", _t("Undo the merge"), {"status_before": was})
+        return self._page(request, ticket, "unmerge", gettext("Undo the merge"), {"status_before": was})
 
     def _done(self, request: Any, action: Callable[..., None], *args: Ticket) -> bool:
         try:
@@ -358,7 +358,7 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
         except ValidationError as error:
             messages.error(request, " ".join(error.messages))
             return False
-        messages.success(request, _t("Done. It can be undone at any time."))
+        messages.success(request, gettext("Done. It can be undone at any time."))
         return True
 
     def _ticket(self, request: HttpRequest, object_id: str | int, *, change: bool) -> Ticket:

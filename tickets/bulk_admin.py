@@ -10,9 +10,8 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.translation import gettext as _t
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from .bulk import MOST, advance, begin
 from .forms import named_ticket
@@ -32,7 +31,7 @@ class SelectionField(forms.CharField):
     def clean(self, value: Any) -> list[int]:
         ids = [part for part in str(value or "").split(",") if part]
         if not ids or len(ids) > MOST or not all(part.isdecimal() and len(part) < 19 for part in ids):
-            raise ValidationError(_t("The choice of tickets was lost. Please choose them again."))
+            raise ValidationError(gettext("The choice of tickets was lost. Please choose them again."))
         return [int(part) for part in ids]
 
 
@@ -60,7 +59,7 @@ class ChangeManyForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if not self.errors and not self.changes():
-            raise ValidationError(_t("Choose at least one thing to change."))
+            raise ValidationError(gettext("Choose at least one thing to change."))
         return cleaned
 
     def changes(self) -> dict[str, Any]:
@@ -98,7 +97,7 @@ class BulkAdmin(admin.ModelAdmin):
     def _ask(self, request: HttpRequest, what: str, tickets: Any) -> HttpResponse | None:
         ids = list(tickets.order_by("pk").values_list("pk", flat=True)[: MOST + 1])
         if len(ids) > MOST:
-            note = _t(
+            note = gettext(
                 "Nothing has been changed: these are more than %(most)s tickets. Narrow the list down first."
             )
             messages.error(request, note % {"most": f"{MOST:_}".replace("_", "\u202f")})
@@ -145,7 +144,7 @@ class BulkAdmin(admin.ModelAdmin):
             raise Http404 from None
         if request.method == "POST":
             return HttpResponseRedirect(request.path)
-        return self._many_page(request, "run", _t("Changing many tickets"), _report(run))
+        return self._many_page(request, "run", gettext("Changing many tickets"), _report(run))
 
     def _refuse_strangers(self, request: HttpRequest) -> None:
         if not self.has_change_permission(request):
@@ -154,7 +153,7 @@ class BulkAdmin(admin.ModelAdmin):
     def _asking_page(self, request: HttpRequest, what: str, form: forms.Form, ids: list[int]) -> HttpResponse:
         first = Ticket.objects.visible_to(request.user).filter(pk__in=ids[:10]).order_by("pk")
         context = {"form": form, "what": what, "count": len(ids), "first": first.only("title")}
-        titles = {"change": _t("Change many tickets"), "merge": _t("Merge many tickets")}
+        titles = {"change": gettext("Change many tickets"), "merge": gettext("Merge many tickets")}
         return self._many_page(request, "ask_many", titles[what], context)
 
     def _many_page(
@@ -194,11 +193,11 @@ def _wording(run: BulkRun) -> list[str]:
     """What the run does, one sentence a field."""
     if run.changes:
         return [
-            _t("%(field)s becomes %(value)s")
+            gettext("%(field)s becomes %(value)s")
             % {"field": field_label(name), "value": value_label(name, _named(name, value))}
             for name, value in run.changes.items()
         ]
-    return [_t("They are merged into %(ticket)s") % {"ticket": run.target or "–"}]
+    return [gettext("They are merged into %(ticket)s") % {"ticket": run.target or "–"}]
 
 
 def _named(name: str, value: Any) -> str:

@@ -18,7 +18,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.dates import MONTHS
 from django.utils.formats import date_format
-from django.utils.translation import gettext as _t
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from .models import Ticket
@@ -32,7 +32,11 @@ class CreatedFilter(admin.SimpleListFilter):
     parameter_name = "created"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        fixed = [("today", _t("Today")), ("week", _t("Last 7 days")), ("month", _t("Last 30 days"))]
+        fixed = [
+            ("today", gettext("Today")),
+            ("week", gettext("Last 7 days")),
+            ("month", gettext("Last 30 days")),
+        ]
         chosen = DATE.fullmatch(self.value() or "")
         return fixed + list(_around(chosen[0]) if chosen and _span(chosen[0]) else _years())
 

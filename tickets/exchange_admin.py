@@ -12,7 +12,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils.translation import gettext as _t
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from .exporting import csv_response
@@ -38,7 +38,9 @@ class ImportForm(forms.Form):
     def clean_file(self) -> UploadedFile:
         file: UploadedFile = self.cleaned_data["file"]
         if (file.size or 0) > LARGEST_FILE:
-            raise forms.ValidationError(_t("Files of this size are imported with manage.py import_tickets."))
+            raise forms.ValidationError(
+                gettext("Files of this size are imported with manage.py import_tickets.")
+            )
         return file
 
     def options(self, user: User) -> Options:
@@ -69,7 +71,7 @@ class ExchangeAdmin(admin.ModelAdmin):
         form = ImportForm(request.POST or None, request.FILES or None)
         context = {
             **self.admin_site.each_context(request),
-            "title": _t("Import tickets"),
+            "title": gettext("Import tickets"),
             "opts": self.opts,
             "form": form,
             "fields": FIELDS,

@@ -7,7 +7,7 @@ from django import forms
 from django.contrib.admin.widgets import AdminTextareaWidget
 from django.core.exceptions import ValidationError
 from django.utils.text import Truncator
-from django.utils.translation import gettext as _t
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from .fields import CleanTextFormField
@@ -41,7 +41,7 @@ class TicketForm(forms.ModelForm):
     def _refuse_stale(self, seen: int | None) -> None:
         """The row stays locked until the request is done: what is checked here is what gets saved."""
         if seen is None:
-            raise ValidationError(_t("The form was incomplete. Please load the page again."))
+            raise ValidationError(gettext("The form was incomplete. Please load the page again."))
         current = self.instance.locked()
         if current.version == seen:
             return
@@ -49,7 +49,7 @@ class TicketForm(forms.ModelForm):
         self._show_current_values(current, events)
         raise ValidationError(
             [
-                _t(
+                gettext(
                     "Nothing has been saved yet: the ticket has been changed in the meantime. "
                     "Your entries are kept, everything else shows the new state. Save again if it is right."
                 ),
@@ -79,7 +79,9 @@ class TicketForm(forms.ModelForm):
         return name in self.errors or entry not in (before, now)
 
     def _warn_of_conflict(self, name: str, event: TicketEvent) -> None:
-        warning = _t("Somebody else has set this to “%(value)s”. If you save again, your entry replaces it.")
+        warning = gettext(
+            "Somebody else has set this to “%(value)s”. If you save again, your entry replaces it."
+        )
         self.add_error(name, warning % {"value": Truncator(value_label(name, event.new)).chars(200)})
 
 
@@ -113,5 +115,5 @@ def named_ticket(text: str) -> Ticket:
     number = re.fullmatch(r"#?(\d{1,18})", text.strip())
     ticket = Ticket.objects.filter(pk=int(number[1])).first() if number else None
     if ticket is None:
-        raise ValidationError(_t("There is no ticket with this number."))
+        raise ValidationError(gettext("There is no ticket with this number."))
     return ticket

@@ -14,7 +14,7 @@ from django.core.validators import MaxLengthValidator
 from django.db import connection, models, transaction
 from django.db.models import F, Func, Q, Subquery
 from django.db.models.functions import Lower
-from django.utils.translation import gettext as _t
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from . import clock
@@ -62,7 +62,7 @@ class StaleTicket(Exception):
         self.current = current
         self.events = list(current.events.select_related("actor").filter(version__gt=expected_version))
         super().__init__(
-            _t("Ticket #%(id)s has been changed by somebody else in the meantime.") % {"id": current.pk}
+            gettext("Ticket #%(id)s has been changed by somebody else in the meantime.") % {"id": current.pk}
         )
 
 
@@ -272,7 +272,7 @@ class Ticket(models.Model):
         if self.duplicate_of_id is not None:
             raise ValidationError(
                 {
-                    "status": _t(
+                    "status": gettext(
                         "#%(id)s is a duplicate of #%(target)s. Undo the merge to change its status."
                     )
                     % {"id": self.pk, "target": self.duplicate_of_id}
@@ -341,7 +341,9 @@ class Ticket(models.Model):
             duplicate = self.locked()
             end = duplicate.duplicate_of
             if end is None:
-                raise ValidationError(_t("#%(id)s is not a duplicate of another ticket.") % {"id": self.pk})
+                raise ValidationError(
+                    gettext("#%(id)s is not a duplicate of another ticket.") % {"id": self.pk}
+                )
             duplicate.status = duplicate.status_before_merge
             duplicate.resolved_at = duplicate.resolved_at_before_merge
             duplicate.status_before_merge, duplicate.resolved_at_before_merge = "", None
@@ -371,22 +373,22 @@ class Ticket(models.Model):
             locked = Ticket.objects.select_for_update(no_key=True).order_by("pk").in_bulk([self.pk, end.pk])
             duplicate, end = locked[self.pk], locked[end.pk]
         except (Ticket.DoesNotExist, KeyError):
-            raise ValidationError(_t("One of the tickets has been deleted in the meantime.")) from None
+            raise ValidationError(gettext("One of the tickets has been deleted in the meantime.")) from None
         self._refuse_impossible_merge(duplicate, target, end)
         return duplicate, end
 
     @staticmethod
     def _refuse_impossible_merge(duplicate: Ticket, target: Ticket, end: Ticket) -> None:
         if duplicate.pk == target.pk:
-            raise ValidationError(_t("A ticket cannot be merged into itself."))
+            raise ValidationError(gettext("A ticket cannot be merged into itself."))
         if duplicate.duplicate_of_id is not None:
             raise ValidationError(
-                _t("#%(id)s is already a duplicate of #%(target)s. Undo that merge first.")
+                gettext("#%(id)s is already a duplicate of #%(target)s. Undo that merge first.")
                 % {"id": duplicate.pk, "target": duplicate.duplicate_of_id}
             )
         if duplicate.pk == end.pk:
             raise ValidationError(
-                _t(
+                gettext(
                     "#%(target)s is itself a duplicate of #%(id)s. Undo that merge first,"
                     " or merge the other way round."
                 )
@@ -398,7 +400,7 @@ class Ticket(models.Model):
     def link_to(self, other: Ticket, by: User | None, via: str = Via.ADMIN) -> None:
         """Note that both have to do with each other, though each is a problem of its own. Twice is once."""
         if self.pk == other.pk:
-            raise ValidationError(_t("A ticket cannot be related to itself."))
+            raise ValidationError(gettext("A ticket cannot be related to itself."))
         with transaction.atomic():
             _link, is_new = TicketLink.objects.get_or_create(
                 **TicketLink.ends(self, other), defaults={"by": by}

@@ -321,4 +321,5 @@ def duration(seconds: float) -> str:
     for size, unit in ((86_400, _("days")), (3_600, _("hours")), (60, _("minutes"))):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} {_('seconds')}"
+    unit = _("seconds")  # not inside the f-string, where makemessages does not look
+    return f"{seconds:.0f} {unit}"

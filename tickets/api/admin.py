@@ -10,9 +10,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
-from django.utils.translation import gettext as _t
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from .models import ApiToken
 
@@ -23,7 +22,7 @@ class ApiTokenForm(forms.ModelForm):
     def clean_expires_at(self) -> Any:
         expires_at, now = self.cleaned_data["expires_at"], timezone.now()
         if not now < expires_at <= now + LONGEST_LIFETIME:
-            raise ValidationError(_t("Choose a time within a year from now."))
+            raise ValidationError(gettext("Choose a time within a year from now."))
         return expires_at
 
 
@@ -62,7 +61,7 @@ class ApiTokenAdmin(admin.ModelAdmin):
         """Shows the secret in this answer and nowhere else: a message would wait in a cookie."""
         context = {
             **self.admin_site.each_context(request),
-            "title": _t("Token made"),
+            "title": gettext("Token made"),
             "opts": self.opts,
             "token": obj,
             "secret": obj.secret,  # type: ignore[attr-defined]
@@ -95,8 +94,8 @@ class ApiTokenAdmin(admin.ModelAdmin):
     @admin.display(description=_("state"))
     def state(self, token: ApiToken) -> str:
         if token.revoked_at:
-            return _t("revoked")
-        return _t("valid") if token.is_usable else _t("expired")
+            return gettext("revoked")
+        return gettext("valid") if token.is_usable else gettext("expired")
 
 
 def _sees_all(request: Any) -> bool:
