@@ -34,6 +34,11 @@ def client() -> AsyncAnthropic:
     return known[1]
 
 
+def answering_model() -> str:
+    """Who answers, for the record: what the stand-in says is never put down to Claude, nor charged."""
+    return "rehearsal" if settings.ASSISTANT_BACKEND == "rehearsal" else settings.ASSISTANT_MODEL
+
+
 def _new_client() -> AsyncAnthropic:
     return AsyncAnthropic(
         api_key=settings.ANTHROPIC_API_KEY,

@@ -59,6 +59,7 @@ SENTENCES: dict[str, StrOrPromise] = {
     "empty_answer": _("Claude gave no answer. Please try again."),
     "step_limit": _("The assistant was stopped after {steps} steps without reaching an answer."),
     "stopped": _("You stopped this answer."),
+    "disconnected": _("The connection was closed before this answer was finished."),
     "abandoned": _("This answer was interrupted because the program that wrote it ended."),
     "daily_limit": _("Your daily limit of {limit} tokens is used up. It goes on at {until}."),
 }

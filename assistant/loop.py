@@ -18,6 +18,7 @@ from structlog.contextvars import bind_contextvars
 
 from assistant import notes, running, store
 from assistant.calls import Reply, Talk
+from assistant.client import answering_model
 from assistant.db import run_db, run_search
 from assistant.endings import Ending, ending_of
 from assistant.events import (
@@ -53,7 +54,7 @@ async def run_turn(turn_id: int) -> AsyncGenerator[Event, None]:
     Closing or cancelling the generator stops the turn. Of several callers one answers; the others follow
     until the turn has ended. Raises `Turn.DoesNotExist` for an unknown turn, and nothing else.
     """
-    claim = await run_db(store.claim, turn_id, settings.ASSISTANT_MODEL)
+    claim = await run_db(store.claim, turn_id, answering_model())
     if claim is None:
         async for event in _follow(turn_id):
             yield event
@@ -151,7 +152,8 @@ class _Answering:
         try:
             self.record.end(await self._steps())
         except asyncio.CancelledError:
-            self.record.end(Ending(Turn.Status.INTERRUPTED, "stopped"))
+            # Whoever presses Stop has closed the turn in the database before, and that is what stays.
+            self.record.end(Ending(Turn.Status.INTERRUPTED, "disconnected"))
             raise
         except store.TurnClosed:
             self.record.end(Ending(Turn.Status.INTERRUPTED, "stopped"))

@@ -46,6 +46,7 @@ def broken_off(turn: Turn) -> str:
     """Why the answer before this message is missing or incomplete."""
     reasons = {
         "stopped": "The person stopped your previous answer.",
+        "disconnected": "The connection to the person was closed before your previous answer was finished.",
         "cut": "Your previous answer was cut off at the output limit.",
         "refusal": "Your previous answer was declined by a safety filter.",
     }

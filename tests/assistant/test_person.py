@@ -9,10 +9,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
+from pytest_django import Settings
 
 from assistant import client, loop, services, store
 from assistant.events import Event, TextDelta, TurnFinished, TurnStarted
 from assistant.models import Conversation, Message, ToolCall, Turn
+from assistant.prices import PRICES
 from assistant.services import Refused, post_message, retry_turn, stop_turn, undo_last_change
 from tests.assistant.conftest import Ask, collect, ending, run
 from tests.factories import TicketFactory, UserFactory
@@ -49,10 +51,22 @@ def test_closing_the_tab_ends_the_model_call(conversation: Conversation, claude:
     turn = post(conversation, "Hello").turn
     asyncio.run(read_until(turn.pk, TextDelta))
     turn.refresh_from_db()
-    assert (turn.status, turn.error) == ("interrupted", "stopped")
+    assert (turn.status, turn.error) == ("interrupted", "disconnected")
     assert turn.partial
     assert len(turn.partial) < len(LONG)
     assert claude.requests[0].closed_by_client.wait(2)
+
+
+def test_what_the_stand_in_says_is_not_put_down_to_claude(
+    conversation: Conversation, claude: ScriptedClaude, settings: Settings
+) -> None:
+    settings.ASSISTANT_BACKEND = "rehearsal"
+    claude.reply("Hello.")
+    turn = post(conversation, "Hello").turn
+    asyncio.run(collect(turn.pk))
+    turn.refresh_from_db()
+    assert turn.model == "rehearsal"
+    assert turn.model not in PRICES
 
 
 def test_stop_ends_the_model_call_and_runs_no_tool(
@@ -122,7 +136,7 @@ def test_the_broken_text_is_never_sent_as_an_answer(
     assert message["role"] == "user"
     texts = [block["text"] for block in message["content"]]
     assert texts[0] == "Count"
-    assert any("stopped your previous answer" in text and "incomplete" in text for text in texts)
+    assert any("before your previous answer was finished" in text and "incomplete" in text for text in texts)
 
 
 # -- retry -------------------------------------------------------------------------------------------------
