@@ -12,17 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from assistant.models import ToolCall, Turn
 from assistant.statistics_admin import StatisticsAdmin
-
-
-class ReadOnly:
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+from tickets.readonly_admin import ReadOnly
 
 
 class ValuesFilter(admin.AllValuesFieldListFilter):

@@ -26,13 +26,6 @@ CACHE_SHARE = 10
 QUEUED_COUNTS_FOR = timedelta(minutes=1)
 
 
-def check_all(user: User) -> None:
-    """Raise `Refused` with the time when it goes on, if this person may not start an answer now."""
-    check_messages_per_minute(user)
-    check_concurrent_turns(user)
-    check_daily_tokens(user)
-
-
 def check_messages_per_minute(user: User) -> None:
     limit = settings.ASSISTANT_MESSAGES_PER_MINUTE
     if not limit:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from django.db import connection
 
-from .models import IndexState, WorkerState
+from .models import IndexState
 
 # A transaction that began before a sweep and ends after it is invisible to it: its tickets must count as
 # unseen.
@@ -125,12 +125,3 @@ def forget_old_workers() -> None:
     """Rows of processes that ended more than a day ago."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM retrieval_workerstate WHERE heartbeat_at < now() - interval '1 day'")
-
-
-def live_workers() -> list[WorkerState]:
-    """Workers whose heart has beaten within the last minute."""
-    return list(
-        WorkerState.objects.extra(where=["heartbeat_at > now() - interval '1 minute'"]).exclude(
-            activity=WorkerState.Activity.STOPPED
-        )
-    )

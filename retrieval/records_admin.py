@@ -9,23 +9,16 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from tickets.readonly_admin import ReadOnly
+
 from .health_admin import HealthAdmin
 from .models import IndexState, SearchLog, SearchProfile, TicketEmbedding, Verdict, WorkerState
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):
+class ReadOnlyAdmin(ReadOnly, admin.ModelAdmin):
     """Lists and shows; counts nothing in full, because these tables are long."""
 
     show_full_result_count = False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 @admin.register(TicketEmbedding)

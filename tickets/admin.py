@@ -32,6 +32,7 @@ from .models import Category, Ticket, TicketEvent, Via, readable
 from .paginator import BoundedPaginator
 from .permissions import may_comment
 from .querysets import TicketQuerySet
+from .readonly_admin import ReadOnly
 from .services import create_ticket
 from .text import is_blank
 
@@ -402,7 +403,7 @@ class CategoryAdmin(admin.ModelAdmin):
 
 
 @admin.register(TicketEvent)
-class TicketEventAdmin(admin.ModelAdmin):
+class TicketEventAdmin(ReadOnly, admin.ModelAdmin):
     """What happened everywhere, newest first. Nobody can change it."""
 
     list_display = ("created_at", "ticket_number", "line", "via")
@@ -423,15 +424,6 @@ class TicketEventAdmin(admin.ModelAdmin):
     def line(self, event: TicketEvent) -> str:
         line = describe(event)
         return f"{line.who} {line.what}"
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: TicketEvent | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: TicketEvent | None = None) -> bool:
-        return False
 
 
 admin.site.unregister(User)

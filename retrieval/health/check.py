@@ -36,10 +36,6 @@ class Check:
     state: State
     advice: str = ""
 
-    @property
-    def symbol(self) -> str:
-        return {"ok": "✓", "warn": "!", "fail": "✗"}[self.state]
-
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -19,17 +19,6 @@ pytestmark = pytest.mark.django_db
 INBOX = "/admin/tickets/ticket/duplicates/"
 
 
-@pytest.fixture
-def agent() -> User:
-    return UserFactory(agent=True, first_name="Alice")
-
-
-@pytest.fixture
-def alice(client: Client, agent: User) -> Client:
-    client.force_login(agent)
-    return client
-
-
 def propose(title: str = "Printer broken", **given: Any) -> DuplicateCandidate:
     older = TicketFactory(title=f"{title} again", created_at=timezone.now() - timedelta(days=3))
     newer = TicketFactory(title=title)

@@ -41,17 +41,6 @@ def profile() -> SearchProfile:
     )
 
 
-@pytest.fixture
-def agent() -> User:
-    return UserFactory(agent=True, first_name="Alice")
-
-
-@pytest.fixture
-def alice(client: Client, agent: User) -> Client:
-    client.force_login(agent)
-    return client
-
-
 def report(titles: list[str], **given: Any) -> list[Ticket]:
     return [TicketFactory(title=title, **given) for title in titles]
 

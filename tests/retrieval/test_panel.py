@@ -20,17 +20,6 @@ HTMX = {"HX-Request": "true"}
 
 
 @pytest.fixture
-def agent() -> User:
-    return UserFactory(agent=True, first_name="Alice")
-
-
-@pytest.fixture
-def alice(client: Client, agent: User) -> Client:
-    client.force_login(agent)
-    return client
-
-
-@pytest.fixture
 def pair() -> tuple[Ticket, Ticket]:
     """A new ticket and an older one for the same problem, both with a vector."""
     SearchProfile.objects.create(

@@ -1,0 +1,18 @@
+"""What is written by the product itself may be read in the admin, and not edited."""
+
+from typing import Any
+
+from django.http import HttpRequest
+
+
+class ReadOnly:
+    """For a ModelAdmin or an inline: no adding, changing or deleting, whatever the permissions."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
