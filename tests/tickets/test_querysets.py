@@ -71,7 +71,8 @@ def test_search_by_exact_term(query: str) -> None:
     assert list(Ticket.objects.search(query)) == [found]
 
 
-AGENT = 4711  # the assignee of nearly all tickets
+AGENT = 4711  # one of TEAM, who share the tickets
+TEAM = range(AGENT, AGENT + 20)
 QUESTIONS: list[tuple[Any, str]] = [
     (Ticket.objects.order_by("-created_at", "-pk")[:50], "tickets_created"),
     (Ticket.objects.order_by("-updated_at")[:50], "tickets_updated"),
@@ -92,7 +93,9 @@ QUESTIONS: list[tuple[Any, str]] = [
 @pytest.fixture
 def three_thousand(db: None) -> None:
     """Nearly all solved and assigned, as in a helpdesk that has been running for a while."""
-    first = TicketFactory(assignee=UserFactory(pk=AGENT, is_staff=True))
+    reporter = TicketFactory().reporter
+    for agent in TEAM:
+        UserFactory(pk=agent, is_staff=True)
     with connection.cursor() as cursor:
         cursor.execute(
             """INSERT INTO tickets_ticket (title, description, status, priority, source, resolution,
@@ -102,9 +105,9 @@ def three_thousand(db: None) -> None:
                    CASE WHEN n %% 50 = 0 THEN 'open' WHEN n %% 49 = 0 THEN 'pending' ELSE 'closed' END,
                    CASE WHEN n %% 70 = 0 THEN 'urgent' ELSE 'normal' END, 'chat', '', 'not_needed',
                    now() - n * interval '1 hour', now() - n * interval '1 hour', 1, '', %s,
-                   CASE WHEN n %% 100 = 0 THEN NULL ELSE %s END
+                   CASE WHEN n %% 100 = 0 THEN NULL ELSE %s + n / 7 %% %s END
                FROM generate_series(1, 3000) n""",
-            [first.reporter_id, first.assignee_id],
+            [reporter.pk, AGENT, len(TEAM)],
         )
         cursor.execute("ANALYZE tickets_ticket")
         cursor.execute(
