@@ -1,18 +1,49 @@
-"""The audit trail, to be read by superusers and whoever is given the permission."""
+"""Who came in, who was kept out, and who was allowed what; for reading only."""
 
 from __future__ import annotations
 
-from django.contrib import admin
+from typing import Any
 
+from axes.models import AccessAttempt
+from django.conf import settings
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from helpdesk import audit
 from helpdesk.models import AuditEvent
-from tickets.readonly_admin import ReadOnly
+from tickets.readonly_admin import RecordAdmin
 
 
 @admin.register(AuditEvent)
-class AuditEventAdmin(ReadOnly, admin.ModelAdmin):
-    list_display = ("at", "kind", "person", "by", "address", "detail", "request_id")
-    list_filter = ("kind",)
+class AuditEventAdmin(RecordAdmin):
+    list_display = ("at", "kind", "who", "by", "address", "what", "request_id")
+    list_filter = ("kind", "at")
     list_select_related = ("by",)
     search_fields = ("person", "address", "request_id")
-    date_hierarchy = "at"
-    show_full_result_count = False
+    fields = ("at", "kind", "who", "by", "address", "what", "request_id")
+
+    @admin.display(description=_("person or group"), ordering="person")
+    def who(self, event: AuditEvent) -> str:
+        return audit.person_in_words(event)
+
+    @admin.display(description=_("detail"))
+    def what(self, event: AuditEvent) -> str:
+        return audit.detail_in_words(event)
+
+
+@admin.register(AccessAttempt)
+class FailedLoginAdmin(RecordAdmin):
+    """Failed logins that still count. Whoever deletes one lets that person try again at once."""
+
+    list_display = ("attempt_time", "username", "ip_address", "failures_since_start", "is_locked_out")
+    list_filter = ("attempt_time",)
+    search_fields = ("username", "ip_address")
+    fields = (*list_display, "user_agent")
+
+    @admin.display(description=_("locked out"), boolean=True)
+    def is_locked_out(self, attempt: AccessAttempt) -> bool:
+        return bool(attempt.failures_since_start >= settings.AXES_FAILURE_LIMIT)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)

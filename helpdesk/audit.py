@@ -16,6 +16,7 @@ from django.contrib.auth.models import Group, User
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
 from django.http import HttpRequest
+from django.utils.translation import gettext, gettext_lazy
 
 from helpdesk.models import AuditEvent
 from helpdesk.requests import current_request
@@ -26,6 +27,24 @@ log = structlog.get_logger("helpdesk.audit")
 Kind = AuditEvent.Kind
 RIGHTS = ("is_active", "is_staff", "is_superuser")
 UNKNOWN = "(unknown account)"
+
+
+# The words of `detail`, which is kept as it was written whatever the language of its reader.
+DETAILS = {
+    "created": gettext_lazy("created"),
+    "deleted": gettext_lazy("deleted"),
+    "is_active: True": gettext_lazy("active"),
+    "is_active: False": gettext_lazy("no longer active"),
+    "is_staff: True": gettext_lazy("may log in to the admin"),
+    "is_staff: False": gettext_lazy("may no longer log in to the admin"),
+    "is_superuser: True": gettext_lazy("has all permissions"),
+    "is_superuser: False": gettext_lazy("no longer has all permissions"),
+}
+CHANGES = {
+    "added": gettext_lazy("added: %(names)s"),
+    "removed all": gettext_lazy("removed all"),
+    "removed": gettext_lazy("removed: %(names)s"),
+}
 
 
 def connect() -> None:
@@ -112,3 +131,15 @@ def _rights_changed(
         return
     names = sorted(str(one) for one in model.objects.filter(pk__in=pk_set or ()))
     record(Kind.PERMISSIONS, str(instance), f"{words[action]} {', '.join(names)}".strip())
+
+
+def person_in_words(event: AuditEvent) -> str:
+    return gettext("(unknown account)") if event.person == UNKNOWN else event.person
+
+
+def detail_in_words(event: AuditEvent) -> str:
+    if event.kind == Kind.PERMISSIONS:
+        for change, sentence in CHANGES.items():
+            if event.detail.startswith(change):
+                return str(sentence) % {"names": event.detail.removeprefix(change).strip()}
+    return ", ".join(str(DETAILS.get(part, part)) for part in event.detail.split(", "))

@@ -96,7 +96,7 @@ def choose_address() -> Address:
 def set_defaults(env: environ.Env, address: Address) -> None:
     defaults = {
         "DJANGO_SETTINGS_MODULE": "helpdesk.settings",
-        "DEBUG": "on",
+        "TRIAL": "on",
         "ALLOWED_HOSTS": f"localhost,127.0.0.1,{address.host}",
         "PYTHONUNBUFFERED": "1",
         "REHEARSAL_PORT": str(_rehearsal_port()),
@@ -118,13 +118,10 @@ def load_settings() -> None:
 
 def prepare_database() -> None:
     """Migrates and adds the demo tickets; both find nothing to do the next time."""
-    from django.conf import settings
     from django.core.management import call_command
 
     say("Preparing the database …")
     call_command("migrate", verbosity=0, interactive=False)
-    if not settings.DEBUG:
-        call_command("collectstatic", verbosity=0, interactive=False)
     call_command("seed_demo", stdout=io.StringIO())
 
 

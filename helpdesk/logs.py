@@ -1,4 +1,4 @@
-"""Logging: structlog for our own lines and the standard library's; JSON in production, text with DEBUG."""
+"""Logging: structlog for our own lines and the standard library's; JSON in production, text for a trial."""
 
 import logging.config
 from typing import Any
@@ -63,4 +63,6 @@ def _shared_processors() -> list[Any]:
 def _rendering(as_json: bool) -> list[Any]:
     if as_json:
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    return [structlog.dev.ConsoleRenderer(colors=False)]
+    # Tracebacks without the values of variables: messages and keys would be among them.
+    plain = structlog.dev.plain_traceback
+    return [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=plain)]

@@ -49,7 +49,11 @@ ASSISTANT_MESSAGES_PER_MINUTE = read.integer(env, "ASSISTANT_MESSAGES_PER_MINUTE
 
 # --- the site -----------------------------------------------------------------------------------------------
 
+# Shows people where the code failed: for whoever works on it.
 DEBUG = read.flag(env, "DEBUG", False)
+# One machine, to try the product or to work on it: a key of its own, plain http, logs for reading, static
+# files straight from the source, demo data allowed.
+TRIAL = read.flag(env, "TRIAL", DEBUG)
 ALLOWED_HOSTS = read.names(env, "ALLOWED_HOSTS")
 CSRF_TRUSTED_ORIGINS = read.names(env, "CSRF_TRUSTED_ORIGINS")
 
@@ -58,9 +62,9 @@ def _secret_key() -> str:
     key = read.text(env, "SECRET_KEY")
     if key:
         return key
-    if not DEBUG:
+    if not TRIAL:
         raise ConfigurationError(
-            "SECRET_KEY is not set: set it to a long random text (or set DEBUG=on to try the product)."
+            "SECRET_KEY is not set: set it to a long random text (or set TRIAL=on to try the product)."
         )
     return _generated_secret_key(VAR_DIR / "secret_key")
 
@@ -95,7 +99,7 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
-    "axes",
+    "helpdesk.apps.LoginLockConfig",  # django-axes
     "csp",
     "rest_framework",
     "django_filters",
@@ -188,6 +192,7 @@ AXES_CLIENT_IP_CALLABLE = "helpdesk.security.client_address"
 AXES_LOCKOUT_CALLABLE = "helpdesk.security.locked_out"
 AXES_DISABLE_ACCESS_LOG = True  # our own audit entries say it
 AXES_VERBOSE = False
+AXES_ENABLE_ADMIN = False  # ours is in helpdesk.admin
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
@@ -202,17 +207,17 @@ TIME_ZONE = read.time_zone(env, "TIME_ZONE", "UTC")
 # --- files and headers --------------------------------------------------------------------------------------
 
 STATIC_URL = "/static/"
-STATIC_ROOT = VAR_DIR / "static"
+STATIC_ROOT = None if TRIAL else VAR_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
-        if DEBUG
+        if TRIAL
         else "whitenoise.storage.CompressedManifestStaticFilesStorage"
     },
 }
-WHITENOISE_USE_FINDERS = DEBUG
+WHITENOISE_USE_FINDERS = TRIAL
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -235,7 +240,7 @@ SESSION_COOKIE_AGE = 3600 * read.integer(env, "SESSION_HOURS", 12, maximum=8_760
 TRUSTED_PROXIES = read.integer(env, "TRUSTED_PROXIES", 0, minimum=0, maximum=10)
 if TRUSTED_PROXIES:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-HTTPS_ONLY = read.flag(env, "COOKIES_OVER_HTTPS_ONLY", not DEBUG)
+HTTPS_ONLY = read.flag(env, "COOKIES_OVER_HTTPS_ONLY", not TRIAL)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS_ONLY
 # Asked by machines on the inner side of the proxy.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^metrics$"]
@@ -248,7 +253,7 @@ METRICS_TOKEN = read.text(env, "METRICS_TOKEN")
 
 LOGGING_CONFIG = "helpdesk.logs.configure"
 LOGGING = logging_config(
-    as_json=not DEBUG, level=read.choice(env, "LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
+    as_json=not TRIAL, level=read.choice(env, "LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 )
 
 # --- the API ------------------------------------------------------------------------------------------------

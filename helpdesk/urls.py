@@ -14,6 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", views.healthz, name="healthz"),
     path("metrics", metrics.metrics, name="metrics"),
     path("tickets/<int:ticket_id>/", views.ticket_redirect, name="ticket"),
+    path("admin/login/", views.admin_login),
     path("admin/", admin.site.urls),
     path("api/v1/", include("helpdesk.api_urls")),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
@@ -28,4 +29,5 @@ urlpatterns += [
     if app in settings.INSTALLED_APPS and find_spec(f"{app}.urls")
 ]
 
+handler400 = "helpdesk.views.bad_request"
 handler500 = "helpdesk.views.server_error"

@@ -3,12 +3,17 @@
 import sys
 from typing import Any
 
+from django.conf import settings
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.templatetags.static import static
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
-from django.views.defaults import server_error as plain_server_error
 
 from helpdesk import health
 from helpdesk.middleware import is_api, unavailable
@@ -42,6 +47,23 @@ def ticket_redirect(request: HttpRequest, ticket_id: int) -> HttpResponse:
     return redirect("admin:tickets_ticket_change", ticket_id)
 
 
+@require_GET
+def admin_login(request: HttpRequest) -> HttpResponse:
+    """The admin has no login of its own: strangers log in at the site's. Whoever has logged in and is sent
+    here all the same may not enter, and another login would only send them back."""
+    if request.user.is_authenticated and not request.user.is_staff:
+        raise PermissionDenied
+    return redirect_to_login(request.GET.get(REDIRECT_FIELD_NAME, reverse("admin:index")), settings.LOGIN_URL)
+
+
+# Django's own answers to 400 and 500 look for the CSRF token in the form, which fails once more where the
+# form cannot be read.
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return render(request, "400.html", status=400)
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
     """Errors outside a view, in a middleware for example, where `process_exception` is not asked."""
     error = sys.exc_info()[1]
@@ -50,4 +72,4 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if is_api(request):
         sentence = _("Something went wrong on our side. It has been logged.")
         return problem_response(request, "error", 500, sentence)
-    return plain_server_error(request)
+    return HttpResponse(render_to_string("500.html"), status=500)

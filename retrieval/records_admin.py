@@ -9,25 +9,50 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from tickets.readonly_admin import ReadOnly
+from tickets.readonly_admin import RecordAdmin
 
 from .health_admin import HealthAdmin
 from .models import IndexState, SearchLog, SearchProfile, TicketEmbedding, Verdict, WorkerState
+from .results import Outcome
 
 
-class ReadOnlyAdmin(ReadOnly, admin.ModelAdmin):
-    """Lists and shows; counts nothing in full, because these tables are long."""
+class FailedFilter(admin.SimpleListFilter):
+    """Tickets whose text could not be embedded; there is an index of these."""
 
-    show_full_result_count = False
+    title = _("failed")
+    parameter_name = "failed"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("1", _("failed"))]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        return queryset.exclude(failed_hash=None) if self.value() else queryset
+
+
+OUTCOMES = {
+    Outcome.FOUND: _("found"),
+    Outcome.NOTHING: _("found nothing"),
+    Outcome.UNAVAILABLE: _("could not search"),
+}
+
+
+class OutcomeFilter(admin.SimpleListFilter):
+    title = _("outcome")
+    parameter_name = "outcome"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [(str(outcome), label) for outcome, label in OUTCOMES.items()]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        return queryset.filter(outcome=self.value()) if self.value() else queryset
 
 
 @admin.register(TicketEmbedding)
-class TicketEmbeddingAdmin(ReadOnlyAdmin):
+class TicketEmbeddingAdmin(RecordAdmin):
     list_display = ("ticket", "model", "shortened", "attempts", "error", "retry_at", "updated_at")
-    list_filter = (("failed_hash", admin.EmptyFieldListFilter),)
+    list_filter = (FailedFilter,)
     list_select_related = ("ticket",)
     exclude = ("embedding", "content_hash", "failed_hash")
-    ordering = ("-pk",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[TicketEmbedding]:
         return super().get_queryset(request).defer("embedding", "ticket__description", "ticket__resolution")
@@ -38,7 +63,7 @@ class TicketEmbeddingAdmin(ReadOnlyAdmin):
 
 
 @admin.register(IndexState)
-class IndexStateAdmin(HealthAdmin, ReadOnlyAdmin):
+class IndexStateAdmin(HealthAdmin, RecordAdmin):
     list_display = (
         "model",
         "indexed",
@@ -52,30 +77,33 @@ class IndexStateAdmin(HealthAdmin, ReadOnlyAdmin):
 
 
 @admin.register(WorkerState)
-class WorkerStateAdmin(ReadOnlyAdmin):
+class WorkerStateAdmin(RecordAdmin):
     list_display = ("name", "model", "activity", "reason", "paused_until", "embedded", "heartbeat_at")
     ordering = ("-heartbeat_at",)
 
 
 @admin.register(SearchProfile)
-class SearchProfileAdmin(ReadOnlyAdmin):
+class SearchProfileAdmin(RecordAdmin):
     list_display = ("model", "identifier_weight", "word_weight", "floor", "likely", "calibrated_at")
 
 
 @admin.register(SearchLog)
-class SearchLogAdmin(ReadOnlyAdmin):
-    list_display = ("created_at", "user", "text_beginning", "outcome", "reason_code", "embed_ms", "search_ms")
-    list_filter = ("outcome",)
+class SearchLogAdmin(RecordAdmin):
+    list_display = ("created_at", "user", "text_beginning", "result", "reason_code", "embed_ms", "search_ms")
+    list_filter = (OutcomeFilter,)
     list_select_related = ("user",)
-    ordering = ("-pk",)
 
     @admin.display(description=_("text"))
     def text_beginning(self, row: SearchLog) -> str:
         return row.text[:80]
 
+    @admin.display(description=_("outcome"))
+    def result(self, row: SearchLog) -> str:
+        return str(OUTCOMES[Outcome(row.outcome)])
+
 
 @admin.register(Verdict)
-class VerdictAdmin(ReadOnlyAdmin):
+class VerdictAdmin(RecordAdmin):
     list_display = ("created_at", "ticket", "candidate", "judgement", "by")
     list_filter = ("judgement",)
     list_select_related = ("ticket", "candidate", "by")

@@ -5,6 +5,7 @@ import os
 TEST_ENVIRONMENT = {
     "ENV_FILE": "",
     "DEBUG": "off",
+    "TRIAL": "off",
     "SECRET_KEY": "only-for-tests",
     "ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
     "ASSISTANT_BACKEND": "claude",

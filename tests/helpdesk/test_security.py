@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axes.models import AccessAttempt
 from django.contrib.auth.models import Group, Permission, User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -39,18 +40,42 @@ def log_in(client: Client, name: str = "alice", password: str = "wrong", **heade
 # --- guessing passwords ---
 
 
-@pytest.mark.parametrize("page", ["/login/", "/admin/login/"])
 def test_too_many_guesses_lock_out_even_the_right_password(
-    alice: User, client: Client, settings: Any, page: str
+    alice: User, client: Client, settings: Any
 ) -> None:
     settings.AXES_FAILURE_LIMIT = 3
-    assert [log_in(client, page=page) for _ in range(3)] == [200, 200, 429]
-    answer = client.post(page, {"username": "alice", "password": PASSWORD}, headers={"Accept-Language": "en"})
+    assert [log_in(client) for _ in range(3)] == [200, 200, 429]
+    form = {"username": "alice", "password": PASSWORD}
+    answer = client.post("/login/", form, headers={"Accept-Language": "en"})
     assert answer.status_code == 429
     assert answer["Retry-After"] == "900"
     assert "not even with the right password" in answer.content.decode()
     assert "'unsafe-inline'" not in answer["Content-Security-Policy"]
     assert "_auth_user_id" not in client.session
+
+
+def test_the_admin_has_no_login_of_its_own(alice: User, client: Client) -> None:
+    assert log_in(client, password=PASSWORD, page="/admin/login/") == 405
+    page = "/admin/tickets/ticket/?view=mine&o=-1"
+    answer = client.get(page, follow=True)
+    assert answer.redirect_chain[-1][0] == "/login/?next=/admin/tickets/ticket/%3Fview%3Dmine%26o%3D-1"
+    form = {"username": "alice", "password": PASSWORD, "next": answer.context["next"]}
+    assert client.post("/login/", form)["Location"] == page
+    assert client.get("/admin/login/", follow=True).redirect_chain[-1][0] == "/admin/"
+
+
+def test_the_admins_login_leads_to_no_foreign_site(alice: User, client: Client) -> None:
+    client.force_login(alice)
+    for foreign in ("https://evil.example/", "//evil.example/", "javascript:alert(1)"):
+        answer = client.get("/admin/login/", {"next": foreign}, follow=True)
+        assert answer.redirect_chain[-1][0] == "/chat/"
+
+
+def test_who_may_not_enter_the_admin_is_told_and_not_sent_in_circles(client: Client) -> None:
+    client.force_login(UserFactory(is_staff=False))
+    answer = client.get("/admin/", follow=True, headers={"Accept-Language": "en"})
+    assert answer.status_code == 403
+    assert "You may not open this page" in answer.content.decode()
 
 
 def test_neither_colleagues_nor_the_same_name_elsewhere_are_locked_out(
@@ -206,6 +231,32 @@ def test_rights_of_a_group_and_passwords_are_recorded_too(alice: User) -> None:
     alice.delete()
     assert [row[0] for row in trail()] == ["permissions", "permissions", "password", "account"]
     assert "another long password" not in str(trail())
+
+
+def test_the_trail_speaks_the_language_of_its_reader(alice: User, admin_client: Client) -> None:
+    alice.groups.add(Group.objects.create(name="night shift"))
+    User.objects.create_user("bob", is_staff=True)
+    AuditEvent.objects.create(kind="login_failed", person="(unknown account)")
+    html = admin_client.get("/admin/helpdesk/auditevent/", headers={"Accept-Language": "de"}).content.decode()
+    assert "hinzugefügt: night shift" in html
+    assert "erstellt, aktiv, darf sich in der Verwaltung anmelden" in html
+    assert "(unbekanntes Konto)" in html
+    for raw in ("is_staff", "True", "added", "unknown"):
+        assert raw not in html
+
+
+def test_failed_logins_can_be_forgiven_in_the_admin(
+    alice: User, client: Client, admin_client: Client, settings: Any
+) -> None:
+    settings.AXES_FAILURE_LIMIT = 2
+    stranger = Client()
+    assert [log_in(stranger) for _ in range(2)] == [200, 429]
+    page = "/admin/axes/accessattempt/"
+    assert admin_client.get(page).status_code == 200
+    attempt = AccessAttempt.objects.get()
+    assert admin_client.get(f"{page}{attempt.pk}/change/").status_code == 200
+    admin_client.post(f"{page}{attempt.pk}/delete/", {"post": "yes"})
+    assert log_in(stranger, password=PASSWORD) == 302
 
 
 def test_the_trail_cannot_be_edited(alice: User, admin_client: Client) -> None:

@@ -8,6 +8,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from retrieval.models import IndexState, WorkerState
+from tests.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -42,6 +43,41 @@ def test_every_answer_has_a_request_id(client: Client) -> None:
 
 def test_the_admin_works_under_the_policy(admin_client: Client) -> None:
     assert admin_client.get("/admin/").status_code == 200
+
+
+# --- errors ---
+
+
+@pytest.mark.parametrize("language", ["de", "en"])
+def test_a_form_in_an_encoding_that_browsers_do_not_send(language: str) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.get("/login/")
+    token = client.cookies["csrftoken"].value
+    answer = client.post(
+        "/login/",
+        b"username=x",
+        content_type="application/x-www-form-urlencoded; charset=utf-16",
+        headers={"X-CSRFToken": token, "Accept-Language": language},
+    )
+    assert answer.status_code == 400
+    assert f'<html lang="{language}">' in answer.content.decode()
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data", 'multipart/form-data; boundary="é"'])
+def test_an_upload_that_cannot_be_taken_apart(client: Client, kind: str) -> None:
+    answer = client.post("/login/", b"--x", content_type=kind)
+    assert answer.status_code == 400
+    assert "Helpdesk" in answer.content.decode()
+
+
+@pytest.mark.parametrize("language", ["de", "en"])
+def test_a_fault_of_ours_has_a_page(client: Client, settings: Settings, language: str) -> None:
+    settings.LOGIN_REDIRECT_URL = "no-such-page"
+    client.raise_request_exception = False
+    client.force_login(UserFactory())
+    answer = client.get("/login/", headers={"Accept-Language": language})
+    assert answer.status_code == 500
+    assert f'<html lang="{language}">' in answer.content.decode()
 
 
 # --- /healthz ---

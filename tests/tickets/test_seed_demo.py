@@ -22,17 +22,17 @@ def seed() -> str:
 
 
 @pytest.fixture
-def debug(settings: Any) -> None:
-    settings.DEBUG = True
+def trial(settings: Any) -> None:
+    settings.TRIAL = True
 
 
 def test_refuses_where_people_work() -> None:
-    with pytest.raises(CommandError, match="DEBUG=on"):
+    with pytest.raises(CommandError, match="TRIAL=on"):
         seed()
     assert not User.objects.exists()
 
 
-def test_a_helpdesk_after_some_weeks(debug: None) -> None:
+def test_a_helpdesk_after_some_weeks(trial: None) -> None:
     seed()
     tickets = list(Ticket.objects.select_related("category"))
     assert len(tickets) >= 60
@@ -54,7 +54,7 @@ def test_a_helpdesk_after_some_weeks(debug: None) -> None:
     assert ages[-1] > timedelta(days=21)
 
 
-def test_the_ticket_of_the_first_story(debug: None) -> None:
+def test_the_ticket_of_the_first_story(trial: None) -> None:
     """What "Drucker im zweiten Stock reagiert nicht" has to find: in English, and without a German twin."""
     seed()
     ticket = Ticket.objects.get(title="Printout fails on second floor")
@@ -62,7 +62,7 @@ def test_the_ticket_of_the_first_story(debug: None) -> None:
     assert not Ticket.objects.matching_words("zweiten stock").exists()
 
 
-def test_history_is_as_in_life(debug: None) -> None:
+def test_history_is_as_in_life(trial: None) -> None:
     seed()
     assert TicketEvent.objects.filter(created_at__gt=timezone.now()).count() == 0
     for ticket in Ticket.objects.prefetch_related("events"):
@@ -75,7 +75,7 @@ def test_history_is_as_in_life(debug: None) -> None:
     assert list(Ticket.objects.order_by("pk")) == list(Ticket.objects.order_by("created_at"))
 
 
-def test_the_second_time_nothing_comes_back(debug: None) -> None:
+def test_the_second_time_nothing_comes_back(trial: None) -> None:
     assert "71 new tickets" in seed()
     Ticket.objects.filter(title="Printout fails on second floor").delete()
     Ticket.objects.first().change(by=None, via="system", title="Edited")  # type: ignore[union-attr]
@@ -84,7 +84,7 @@ def test_the_second_time_nothing_comes_back(debug: None) -> None:
     assert before == [list(model.objects.order_by("pk").values()) for model in (User, Ticket, TicketEvent)]
 
 
-def test_the_login_works_and_nobody_else_has_one(debug: None, client: Client) -> None:
+def test_the_login_works_and_nobody_else_has_one(trial: None, client: Client) -> None:
     assert "Log in as demo / demo-helpdesk" in seed()
     assert client.post("/login/", {"username": "demo", "password": "demo-helpdesk"}).status_code == 302
     others = User.objects.exclude(username="demo")
