@@ -214,6 +214,7 @@ def weekly_precision(weeks: int) -> list[Week]:
     """The last `weeks` weeks in which somebody judged, the oldest first."""
     since = timezone.now() - timedelta(weeks=weeks)
     judgements = {name: Count("pk", filter=Q(judgement=name)) for name in ("same", "related", "different")}
-    recent = Verdict.objects.filter(created_at__gte=since).annotate(week=TruncWeek("created_at"))
+    suggested = Verdict.objects.filter(created_at__gte=since, suggested=True)
+    recent = suggested.annotate(week=TruncWeek("created_at"))
     rows = recent.values("week").annotate(**judgements).order_by("week")
     return [Week(week.date(), *counts) for week, *counts in rows.values_list("week", *judgements)]

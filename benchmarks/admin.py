@@ -6,7 +6,8 @@ Fills a database of its own, asks as an agent through the whole stack of the sit
 drops the database afterwards. All pages are asked in turn, so that the machine's other work weighs on each
 alike. Exits with 1 if the list, a ticket or the inbox grow by more than 2 from the first size to the last, or
 if the list needs more than 15 queries. The panel compares with every vector and grows with their number, a
-view or a search with what it finds; the inbox with the pairs that wait, which are as many at each size.
+view or a search with what it finds. The pairs that wait in the inbox grow along with the tickets, and as many
+that nobody has judged before their tickets were solved.
 """
 
 from __future__ import annotations
@@ -47,13 +48,12 @@ COMMENTS = """
     INSERT INTO tickets_comment (ticket_id, author_id, body, internal, created_at)
     SELECT n - n %% 10, (SELECT min(id) FROM auth_user) + n %% 50, 'Still the same here.', n %% 3 = 0, now()
     FROM generate_series(%s, %s) AS n WHERE n >= 10"""
-# How many pairs wait depends on the people who judge them, not on the size of the archive.
-WAITING = 500
+# One pair for each unresolved ticket (1 in 20), and one for as many of the solved ones.
 CANDIDATES = """
-    INSERT INTO retrieval_duplicatecandidate
-        (ticket_id, candidate_id, similarity, score, likely, matched, identifiers, model, state, judgement)
-    SELECT id, id - 7, 0.8, 0.8, id %% 40 = 0, '{meaning}', '{}', %s, 'open', ''
-    FROM tickets_ticket WHERE id > 7 AND status IN ('new', 'open', 'pending') ORDER BY id DESC LIMIT %s"""
+    INSERT INTO retrieval_duplicatecandidate (ticket_id, candidate_id, similarity, score, likely, matched,
+        identifiers, model, state, judgement, created_at)
+    SELECT id, id - 7, 0.8, 0.8, id %% 3 = 0, '{meaning}', '{}', %s, 'open', '', created_at
+    FROM tickets_ticket WHERE id > 7 AND (status IN ('new', 'open', 'pending') OR id %% 20 = 1)"""
 
 
 def agent() -> Any:
@@ -79,7 +79,7 @@ def fill(begin: int, end: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE retrieval_ticketembedding, retrieval_duplicatecandidate")
         cursor.execute(COMMENTS, [begin + 1, end])
-        cursor.execute(CANDIDATES, [model, WAITING])
+        cursor.execute(CANDIDATES, [model])
     corpus.add_vectors(model, corpus.vectors(end, DIMENSIONS))
     _say_that_the_index_is_complete(model, end)
     with connection.cursor() as cursor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
@@ -14,9 +15,9 @@ from tickets.admin import TicketAdmin
 from tickets.models import Ticket
 
 from . import records_admin  # noqa: F401 (registers the read-only tables)
-from .judging import withdraw
+from .judging import merge, unmerge
 from .meaning_admin import MeaningAdmin
-from .models import Incident, Verdict
+from .models import Incident
 from .triage.entry import EntryAdmin, EntryForm, suggested
 from .triage.inbox import InboxAdmin
 from .triage.incident_pages import IncidentAdmin, incident_of
@@ -45,14 +46,11 @@ class SimilarTicketAdmin(MeaningAdmin, PanelAdmin, EntryAdmin, InboxAdmin, Incid
             context["incident"] = incident_of(obj)
         return super().render_change_form(request, context, add, change, form_url, obj)
 
-    def unmerge_view(self, request: Any, object_id: int) -> HttpResponse:
-        """Undoing a merge takes back the judgement that led to it."""
-        judged = Verdict.objects.filter(ticket=object_id, judgement=Verdict.Judgement.SAME).last()
-        response = super().unmerge_view(request, object_id)
-        merged = Ticket.objects.filter(pk=object_id).exclude(duplicate_of=None)
-        if request.method == "POST" and judged is not None and not merged.exists():
-            withdraw(judged)
-        return response
+    def merge(self, duplicate: Ticket, target: Ticket, by: User) -> None:
+        merge(duplicate, target, by=by)
+
+    def unmerge(self, duplicate: Ticket, by: User) -> None:
+        unmerge(duplicate, by=by)
 
     def save_model(self, request: Any, obj: Ticket, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)

@@ -1,19 +1,20 @@
 """What a person decides about a pair of tickets: the one way in for the inbox, the panel and other pages.
 
-The same: the newer ticket is merged into the older one. Related: both are linked. Different: nothing happens
-to either. In each case the verdict is kept, and the pair is never proposed again, unless it is undone.
+The same: the newer ticket is merged into the older one, or as a person says. Related: both are linked.
+Different: nothing happens to either. In each case the verdict is kept, and the pair is never proposed again,
+unless it is undone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from tickets.models import Ticket, Via, readable
@@ -23,6 +24,7 @@ from tickets.querysets import UNRESOLVED
 from .models import DuplicateCandidate, Incident, IncidentMember, Verdict
 
 Judgement = Verdict.Judgement
+State = DuplicateCandidate.State
 
 
 class AlreadyJudged(ValidationError):
@@ -63,10 +65,9 @@ def judge(one: Ticket, other: Ticket, judgement: str, *, by: User, via: str = Vi
             newer.merge_into(older, by, via)
         elif judgement == Judgement.RELATED:
             newer.link_to(older, by, via)
-        _of_pair(older, newer).update(
-            state=DuplicateCandidate.State.DECIDED, judgement=judgement, decided_by=by, decided_at=Now()
-        )
-        return Verdict.objects.create(ticket=newer, candidate=older, judgement=judgement, by=by)
+        verdict = Verdict.objects.create(ticket=newer, candidate=older, judgement=judgement, by=by)
+        _update_candidates(older, newer)
+        return verdict
 
 
 def undo(verdict: Verdict, *, by: User, via: str = Via.ADMIN) -> None:
@@ -80,21 +81,63 @@ def undo(verdict: Verdict, *, by: User, via: str = Via.ADMIN) -> None:
         if not Verdict.objects.filter(pk=verdict.pk).exists():
             raise ValidationError(_("This has been undone already."))
         newer.refresh_from_db()
-        if verdict.judgement == Judgement.SAME and newer.duplicate_of_id is not None:
-            newer.unmerge(by, via)
+        older.refresh_from_db()
+        if verdict.judgement == Judgement.SAME:
+            for one, other in ((newer, older), (older, newer)):
+                if _is_merged(one, other):
+                    one.unmerge(by, via)
+                    break
         elif verdict.judgement == Judgement.RELATED:
             newer.unlink_from(older, by, via)
-        withdraw(verdict)
+        _withdraw(verdict)
 
 
-def withdraw(verdict: Verdict) -> None:
-    """Forget a verdict: the pair waits for a judgement again."""
+def merge(duplicate: Ticket, target: Ticket, *, by: User, via: str = Via.ADMIN) -> None:
+    """Merge two tickets in the direction that a person has chosen. That is the latest word on this pair.
+
+    Raises `ValidationError` with a sentence where it is impossible. The pair is not locked: a run over many
+    tickets keeps the lock of merging from its first merge on, and `judge()` takes the two in another order.
+    """
     with transaction.atomic():
-        if verdict.ticket is not None:
-            _of_pair(verdict.candidate, verdict.ticket).update(
-                state=DuplicateCandidate.State.OPEN, judgement="", decided_by=None, decided_at=None
+        duplicate.merge_into(target, by, via)
+        end = duplicate.duplicate_of
+        assert end is not None
+        older, newer = in_order(duplicate, end)
+        known = latest_verdict(older.pk, newer.pk)
+        if known is None or known.judgement != Judgement.SAME:
+            Verdict.objects.create(
+                ticket=newer,
+                candidate=older,
+                judgement=Judgement.SAME,
+                by=by,
+                suggested=_of_pair(older, newer).exists(),
             )
-        verdict.delete()
+            _update_candidates(older, newer)
+
+
+def unmerge(duplicate: Ticket, *, by: User, via: str = Via.ADMIN) -> None:
+    """Undo a merge and take back the judgement that led to it. Raises `ValidationError` if there is none."""
+    with transaction.atomic():
+        same = Verdict.objects.filter(_about(duplicate), judgement=Judgement.SAME, ticket__isnull=False)
+        for verdict in same.select_related("ticket", "candidate").order_by("-pk"):
+            other = verdict.candidate if verdict.ticket_id == duplicate.pk else verdict.ticket
+            if other is not None and _is_merged(duplicate, other):
+                _withdraw(verdict)
+                break
+        duplicate.unmerge(by, via)
+
+
+def _is_merged(one: Ticket, other: Ticket) -> bool:
+    """Whether `one` is a duplicate of `other`, or of what `other` is a duplicate of as well."""
+    return one.duplicate_of_id is not None and one.duplicate_of_id in (other.pk, other.duplicate_of_id)
+
+
+def _withdraw(verdict: Verdict) -> None:
+    """Forget a verdict on a pair: what was said before holds again, or the pair waits for a judgement."""
+    newer, older = verdict.ticket, verdict.candidate
+    assert newer is not None
+    verdict.delete()
+    _update_candidates(older, newer)
 
 
 def in_order(one: Ticket, other: Ticket) -> tuple[Ticket, Ticket]:
@@ -105,9 +148,8 @@ def in_order(one: Ticket, other: Ticket) -> tuple[Ticket, Ticket]:
 
 def judged_with(ticket_id: int) -> set[int]:
     """The tickets about which, together with this one, people have said something."""
-    pairs = Verdict.objects.filter(
-        Q(ticket=ticket_id) | Q(candidate=ticket_id), ticket__isnull=False
-    ).values_list("ticket_id", "candidate_id")
+    verdicts = Verdict.objects.filter(_about(ticket_id), ticket__isnull=False)
+    pairs = verdicts.values_list("ticket_id", "candidate_id")
     return {one for pair in pairs for one in pair if one is not None} - {ticket_id}
 
 
@@ -126,11 +168,35 @@ def open_candidates() -> QuerySet[DuplicateCandidate]:
     )
     return DuplicateCandidate.objects.filter(
         ~Exists(same_incident),
-        state=DuplicateCandidate.State.OPEN,
+        state=State.OPEN,
         ticket__duplicate_of=None,
         candidate__duplicate_of=None,
         ticket__status__in=UNRESOLVED,
     )
+
+
+def _about(ticket: Ticket | int) -> Q:
+    return Q(ticket=ticket) | Q(candidate=ticket)
+
+
+def _update_candidates(one: Ticket, other: Ticket) -> None:
+    """Has the row of a pair, if it was proposed, say what its latest verdict says."""
+    verdict = latest_verdict(one.pk, other.pk)
+    if verdict is None:
+        values: dict[str, Any] = {
+            "state": State.OPEN,
+            "judgement": "",
+            "decided_by": None,
+            "decided_at": None,
+        }
+    else:
+        values = {
+            "state": State.DECIDED,
+            "judgement": verdict.judgement,
+            "decided_by": verdict.by,
+            "decided_at": verdict.created_at,
+        }
+    _of_pair(one, other).update(**values)
 
 
 def _of_pair(one: Ticket, other: Ticket) -> QuerySet[DuplicateCandidate]:

@@ -197,7 +197,8 @@ class SearchLog(models.Model):
 class Verdict(models.Model):
     """What a person said about a pair: the same problem, a related one, or a different one.
 
-    `ticket` is the subject; it is empty until the described problem has become a ticket of its own.
+    `ticket` is the subject; it is empty until the described problem has become a ticket of its own. A merge
+    of two tickets that nothing had brought together is a verdict that was not `suggested`.
     """
 
     class Judgement(models.TextChoices):
@@ -218,6 +219,7 @@ class Verdict(models.Model):
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
     )
+    suggested = models.BooleanField(_("had been suggested"), default=True, db_default=True)
     created_at = models.DateTimeField(_("created at"), db_default=Now())
 
     class Meta:
@@ -302,10 +304,14 @@ class DuplicateCandidate(models.Model):
             ),
         ]
         indexes = [
+            # The order of the inbox.
             models.Index(
-                fields=["-likely", "created_at"],
+                models.F("postponed_at").asc(nulls_first=True),
+                models.F("likely").desc(),
+                "created_at",
+                "id",
                 condition=models.Q(state="open"),
-                name="retrieval_candidate_open",
+                name="retrieval_candidate_waiting",
             ),
         ]
 

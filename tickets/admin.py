@@ -32,7 +32,7 @@ from .models import Category, Ticket, TicketEvent, Via, readable
 from .paginator import BoundedPaginator
 from .permissions import may_comment
 from .querysets import TicketQuerySet
-from .readonly_admin import ReadOnly
+from .readonly_admin import RecordAdmin
 from .services import create_ticket
 from .text import is_blank
 
@@ -339,7 +339,7 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
         data = request.POST or request.GET
         form = MergeForm(ticket, data if "target" in data else None)
         target = form.cleaned_data["target"] if form.is_valid() else None
-        if target and request.method == "POST" and self._done(request, ticket.merge_into, target):
+        if target and request.method == "POST" and self._done(request, self.merge, ticket, target):
             return self._back_to(ticket)
         context = {"form": form, "end": target and target.chain_end()}
         return self._page(request, ticket, "merge", gettext("Merge into another ticket"), context)
@@ -347,15 +347,18 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
     def unmerge_view(self, request: Any, object_id: int) -> HttpResponse:
         ticket = self._ticket(request, object_id, change=True)
         if request.method == "POST":
-            self._done(request, ticket.unmerge)
+            self._done(request, self.unmerge, ticket)
         if request.method == "POST" or ticket.duplicate_of is None:
             return self._back_to(ticket)
         was = Ticket.Status(ticket.status_before_merge).label
         return self._page(request, ticket, "unmerge", gettext("Undo the merge"), {"status_before": was})
 
+    def unmerge(self, duplicate: Ticket, by: User) -> None:
+        duplicate.unmerge(by, Via.ADMIN)
+
     def _done(self, request: Any, action: Callable[..., None], *args: Ticket) -> bool:
         try:
-            action(*args, by=request.user, via=Via.ADMIN)
+            action(*args, request.user)
         except ValidationError as error:
             messages.error(request, " ".join(error.messages))
             return False
@@ -403,16 +406,12 @@ class CategoryAdmin(admin.ModelAdmin):
 
 
 @admin.register(TicketEvent)
-class TicketEventAdmin(ReadOnly, admin.ModelAdmin):
+class TicketEventAdmin(RecordAdmin):
     """What happened everywhere, newest first. Nobody can change it."""
 
     list_display = ("created_at", "ticket_number", "line", "via")
     list_filter = ("kind", "via")
     list_select_related = ("actor",)
-    ordering = ("-pk",)
-    paginator = BoundedPaginator
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     fields = ("ticket_number", "created_at", "actor", "via", "kind", "field", "old", "new")
 
     @admin.display(description=_("ticket"))

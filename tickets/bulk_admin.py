@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from .bulk import MOST, advance, begin
 from .forms import named_ticket
 from .history import field_label, value_label
-from .models import BulkRun, Category, Ticket, readable
+from .models import BulkRun, Category, Ticket, Via, readable
 
 LISTED = 500  # tickets of each kind named in the report
 LEAVE = ("", _("leave as it is"))
@@ -136,7 +136,7 @@ class BulkAdmin(admin.ModelAdmin):
         self._refuse_strangers(request)
         try:
             run = (
-                advance(run_id, request.user)
+                advance(run_id, request.user, merge=self.merge)
                 if request.method == "POST"
                 else BulkRun.objects.get(pk=run_id, by=request.user)
             )
@@ -145,6 +145,10 @@ class BulkAdmin(admin.ModelAdmin):
         if request.method == "POST":
             return HttpResponseRedirect(request.path)
         return self._many_page(request, "run", gettext("Changing many tickets"), _report(run))
+
+    def merge(self, duplicate: Ticket, target: Ticket, by: User) -> None:
+        """The way of all merges in the admin, for whatever keeps more about them."""
+        duplicate.merge_into(target, by, Via.ADMIN)
 
     def _refuse_strangers(self, request: HttpRequest) -> None:
         if not self.has_change_permission(request):

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
 
 from retrieval.highlight import highlighted
+from retrieval.triage import counting
 
 register = template.Library()
 
@@ -54,6 +55,11 @@ def language_name(code: str) -> str:
         return str(translation.get_language_info(code)["name_translated"])
     except KeyError:
         return code
+
+
+@register.filter
+def bounded(count: int) -> str:
+    return counting.in_words(count)
 
 
 @register.filter

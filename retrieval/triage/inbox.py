@@ -9,7 +9,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
@@ -26,6 +26,7 @@ from tickets.models import readable
 
 from .base import TriageAdmin, language_of_ticket, say_error, to_page
 from .cards import matched_by
+from .counting import bounded_count
 from .panel import said
 
 LISTED = 30
@@ -110,10 +111,10 @@ def _inbox(site: InboxAdmin, request: HttpRequest) -> HttpResponse:
         "only_likely": only_likely,
         "counts": counts(),
         "undoable": LAST in request.session,
-        "incidents": Incident.objects.filter(state=Incident.State.PROPOSED).count(),
+        "incidents": bounded_count(Incident.objects.filter(state=Incident.State.PROPOSED)),
         "search_state": search_state(),
-        "due": due_checks().count() if row is None else 0,
-        "failed": DuplicateCheck.objects.filter(checked_at=None).exclude(error="").count(),
+        "due": bounded_count(due_checks()) if row is None else 0,
+        "failed": bounded_count(DuplicateCheck.objects.filter(checked_at=None).exclude(error="")),
     }
     return site.triage_page(request, "duplicates.html", _("Possible duplicates"), context)
 
@@ -129,16 +130,17 @@ def waiting(only_likely: bool = False) -> QuerySet[DuplicateCandidate]:
 
 
 def counts() -> dict[str, int]:
-    """How many pairs wait, and since when."""
+    """How many pairs wait, and since when; see `bounded_count()`."""
     now = timezone.now()
     day, week = now - timedelta(days=1), now - timedelta(days=7)
-    return open_candidates().aggregate(
-        all=Count("pk"),
-        likely=Count("pk", filter=Q(likely=True)),
-        today=Count("pk", filter=Q(created_at__gt=day)),
-        this_week=Count("pk", filter=Q(created_at__gt=week, created_at__lte=day)),
-        older=Count("pk", filter=Q(created_at__lte=week)),
-    )
+    figures = {
+        "all": Q(),
+        "likely": Q(likely=True),
+        "today": Q(created_at__gt=day),
+        "this_week": Q(created_at__gt=week, created_at__lte=day),
+        "older": Q(created_at__lte=week),
+    }
+    return {name: bounded_count(open_candidates().filter(which)) for name, which in figures.items()}
 
 
 def _asked_for(request: HttpRequest, pk: str, rows: list[DuplicateCandidate]) -> DuplicateCandidate | None:

@@ -10,7 +10,16 @@ from django.db import close_old_connections
 from django.test import Client
 from django.utils import timezone
 
-from retrieval.judging import AlreadyJudged, belong_to, judge, judged_with, open_candidates, undo
+from retrieval.judging import (
+    AlreadyJudged,
+    belong_to,
+    judge,
+    judged_with,
+    merge,
+    open_candidates,
+    undo,
+    unmerge,
+)
 from retrieval.models import DuplicateCandidate, Verdict
 from tests.factories import TicketFactory, UserFactory
 from tickets.models import Ticket, TicketEvent, TicketLink
@@ -145,6 +154,72 @@ def test_undoing_the_merge_on_the_ticket_takes_the_judgement_back(
     client.post(address)
     assert not Verdict.objects.exists()
     assert open_candidates().count() == 1
+
+
+@pytest.mark.parametrize("newer_first", [True, False])
+def test_a_merge_by_number_is_a_judgement_in_the_direction_of_the_person(
+    client: Client, alice: User, pair: tuple[Ticket, Ticket], newer_first: bool
+) -> None:
+    duplicate, target = pair if newer_first else pair[::-1]
+    client.force_login(alice)
+    client.post(f"/admin/tickets/ticket/{duplicate.pk}/merge/", {"target": f"#{target.pk}"})
+    duplicate.refresh_from_db()
+    assert duplicate.duplicate_of == target
+    verdict = Verdict.objects.get()
+    assert (verdict.ticket, verdict.candidate) == pair
+    assert (verdict.judgement, verdict.by, verdict.suggested) == ("same", alice, True)
+    row = DuplicateCandidate.objects.get()
+    assert (row.state, row.judgement, row.decided_by) == ("decided", "same", alice)
+    with pytest.raises(AlreadyJudged):
+        judge(*pair, "different", by=UserFactory(agent=True))
+    undo(verdict, by=alice)
+    duplicate.refresh_from_db()
+    assert duplicate.duplicate_of_id is None
+    assert open_candidates().count() == 1
+
+
+def test_a_merge_of_what_nothing_had_suggested_says_so(alice: User) -> None:
+    one, other = TicketFactory(), TicketFactory()
+    merge(other, one, by=alice)
+    assert not Verdict.objects.get().suggested
+    assert judged_with(one.pk) == {other.pk}
+
+
+def test_a_merge_by_number_overrules_and_its_undo_restores_what_was_said_before(
+    alice: User, pair: tuple[Ticket, Ticket]
+) -> None:
+    newer, older = pair
+    judge(newer, older, "different", by=alice)
+    merge(newer, older, by=alice)
+    assert DuplicateCandidate.objects.get().judgement == "same"
+    unmerge(newer, by=alice)
+    row = DuplicateCandidate.objects.get()
+    assert (row.state, row.judgement) == ("decided", "different")
+    assert not open_candidates().exists()
+
+
+def test_undoing_a_merge_leaves_the_judgements_of_other_merges_alone(
+    alice: User, pair: tuple[Ticket, Ticket]
+) -> None:
+    newer, older = pair
+    end = TicketFactory()
+    merge(older, newer, by=alice)
+    newer.refresh_from_db()
+    merge(newer, end, by=alice)
+    newer.refresh_from_db()
+    unmerge(newer, by=alice)
+    assert [(one.ticket, one.candidate) for one in Verdict.objects.all()] == [(newer, older)]
+    older.refresh_from_db()
+    assert older.duplicate_of == newer
+
+
+def test_many_merges_at_once_are_judgements_too(client: Client, alice: User) -> None:
+    target, *others = TicketFactory.create_batch(3)
+    client.force_login(alice)
+    form = {"ids": ",".join(str(one.pk) for one in others), "target": str(target.pk)}
+    page = client.post("/admin/tickets/ticket/many/merge/", form)
+    client.post(page["Location"])
+    assert judged_with(target.pk) == {one.pk for one in others}
 
 
 @pytest.mark.django_db(transaction=True)
