@@ -27,7 +27,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
-from django.db import connection, models, transaction
+from django.db import connection, transaction
 from django.db.models.functions import Lower
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
@@ -223,8 +223,8 @@ class Store:
 
     def _store(self, tickets: list[Ticket], begin: int, rows: int, before: Future[None] | None) -> None:
         with transaction.atomic():
-            _insert(Ticket, tickets)
-            _insert(TicketEvent, [_created(ticket) for ticket in tickets])
+            _copy(tickets)
+            _record_creation(tickets)
             if before:
                 before.result()  # in order; if that one failed, so does this one
             run = ImportRun.objects.select_for_update().get(pk=self.run.pk)
@@ -236,23 +236,23 @@ class Store:
             run.save(update_fields=["rows", "created", "rejected"])
 
 
-def _insert(model: type[models.Model], rows: Sequence[models.Model]) -> None:
+def _copy(tickets: Sequence[Ticket]) -> None:
     """`bulk_create()` by COPY, which is twice as fast: it neither builds a statement nor reads back what the
     database generates.
     """
-    table = model._meta.db_table
-    fields = [field for field in model._meta.concrete_fields if not field.generated]
+    fields = [field for field in Ticket._meta.concrete_fields if not field.generated]
     columns = ", ".join(f'"{field.column}"' for field in fields)
     names = [field.attname for field in fields]
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)", [table, len(rows)]
+            "SELECT nextval(pg_get_serial_sequence('tickets_ticket', 'id')) FROM generate_series(1, %s)",
+            [len(tickets)],
         )
-        for row, (pk,) in zip(rows, cursor.fetchall(), strict=True):
-            row.pk = pk
-        with cursor.copy(f'COPY "{table}" ({columns}) FROM STDIN') as copy:
-            for row in rows:
-                copy.write_row([_plain_value(getattr(row, name)) for name in names])
+        for ticket, (pk,) in zip(tickets, cursor.fetchall(), strict=True):
+            ticket.pk = pk
+        with cursor.copy(f"COPY tickets_ticket ({columns}) FROM STDIN") as copy:
+            for ticket in tickets:
+                copy.write_row([_plain_value(getattr(ticket, name)) for name in names])
 
 
 def _plain_value(value: object) -> object:
@@ -260,17 +260,18 @@ def _plain_value(value: object) -> object:
     return value.value if isinstance(value, Enum) else value
 
 
-def _created(ticket: Ticket) -> TicketEvent:
-    """The first line of the history, at the time at which the ticket says that it was created."""
-    return TicketEvent(
-        ticket=ticket,
-        version=ticket.version,
-        kind=TicketEvent.Kind.CREATED,
-        new=ticket.title,
-        actor_id=ticket.reporter_id,
-        via=Via.IMPORT,
-        created_at=ticket.created_at,
-    )
+def _record_creation(tickets: Sequence[Ticket]) -> None:
+    """The first line of each history, at the time at which the ticket says that it was created."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO tickets_ticketevent
+                (ticket_id, version, kind, field, old, new, actor_id, via, created_at)
+            SELECT id, version, %s, '', '', title, reporter_id, %s, created_at
+            FROM tickets_ticket WHERE id = ANY(%s) ORDER BY id
+            """,
+            [TicketEvent.Kind.CREATED.value, Via.IMPORT.value, [ticket.pk for ticket in tickets]],
+        )
 
 
 def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
