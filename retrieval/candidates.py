@@ -22,6 +22,7 @@ from tickets.querysets import TicketQuerySet
 
 from . import second_stage
 from .index import Index
+from .pgvector import halfvec_text
 from .ranking import words_help
 
 VECTOR_CANDIDATES = 50
@@ -73,15 +74,19 @@ WAITING = """fresh AS MATERIALIZED (
     ORDER BY updated_at DESC
     LIMIT {most} + 1
 ), waiting AS MATERIALIZED (
-    SELECT fresh.id, fresh.updated_at FROM fresh
-    LEFT JOIN retrieval_ticketembedding e ON e.model = {model} AND e.ticket_id = fresh.id
-    WHERE e.content_hash IS DISTINCT FROM fresh.content_hash
-    UNION
+    SELECT id, updated_at FROM fresh
+    WHERE NOT EXISTS (
+        SELECT FROM retrieval_ticketembedding e
+        WHERE e.model = {model} AND e.ticket_id = fresh.id AND e.content_hash = fresh.content_hash
+    ) {failed}
+)"""
+
+# Only where there are any, by the worker's count: to plan it takes longer than all the rest.
+FAILED = """UNION
     (SELECT t.id, t.updated_at FROM retrieval_ticketembedding e
     JOIN tickets_ticket t ON t.id = e.ticket_id AND t.content_hash = e.failed_hash
     WHERE e.model = {model} AND e.failed_hash IS NOT NULL
-    LIMIT {failed})
-)"""
+    LIMIT {most})"""
 
 WAITING_WORDS = """(SELECT 'words', id, ts_rank(search_words, {words})::float8, NULL::text, 0
 FROM tickets_ticket
@@ -198,7 +203,7 @@ def _collect(
     text: str, vector: NDArray[np.float32], index: Index, scope: Scope, *, approximate: bool
 ) -> Found:
     parameters: dict[str, Any] = {
-        "vector": str(vector.astype(np.float16).tolist()),
+        "vector": halfvec_text(vector),
         "model": index.model,
         "since": index.state.swept_at or "-infinity",
         "last_id": index.state.last_id,
@@ -213,7 +218,7 @@ def _collect(
             filters=scope.filters("ticket_id", parameters),
             limit=LONG_QUERY_CANDIDATES if words_help(text) else VECTOR_CANDIDATES,
         ),
-        WAITING.format(since="%(since)s", model="%(model)s", most=MOST_WAITING, failed=MOST_FAILED),
+        _waiting(index),
     ]
     rows = [
         "SELECT 'meaning', ticket_id, -distance, NULL::text, 0::bigint FROM nearest",
@@ -235,6 +240,11 @@ def _collect(
         row = WAITING_WORDS.format(words="%(words)s::tsquery", filters=filters, limit=WORD_CANDIDATES)
         _run(tables[1:2], [row], parameters, found=found)
     return found
+
+
+def _waiting(index: Index) -> str:
+    failed = FAILED.format(model="%(model)s", most=MOST_FAILED) if index.state.failed else ""
+    return WAITING.format(since="%(since)s", model="%(model)s", most=MOST_WAITING, failed=failed)
 
 
 def _is_selective(scope: Scope, total: int) -> bool:
@@ -293,11 +303,16 @@ def _run(
     found = found or Found()
     with connection.cursor() as cursor:
         cursor.execute(planner + statement, parameters)
-        while cursor.description is None:
-            cursor.nextset()
+        skip_settings(cursor)
         for row in cursor.fetchall():
             found.add(*row)
     return found
+
+
+def skip_settings(cursor: Any) -> None:
+    """To the rows of the statement behind the settings that were sent along with it."""
+    while cursor.statusmessage == "SET":
+        cursor.nextset()
 
 
 def scan_settings(parallel: bool) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 from django.db import connection
 
 from tickets.models import Ticket
-from tickets.querysets import TicketQuerySet
 
+from .candidates import Scope, skip_settings
 from .models import SearchLog
 
 FIELDS = [
@@ -23,38 +23,32 @@ TICKET_FIELDS = [field.attname for field in Ticket._meta.concrete_fields if not 
 INSERT = f"""
     SET LOCAL synchronous_commit = off;
     INSERT INTO retrieval_searchlog ({", ".join(f'"{name}"' for name in FIELDS)})
-    VALUES ({", ".join("%s" for _ in FIELDS)})
+    VALUES ({", ".join(f"%({name})s" for name in FIELDS)})
     RETURNING id"""
+FETCH = f""";
+    SELECT {", ".join(f'"{name}"' for name in TICKET_FIELDS)} FROM tickets_ticket
+    WHERE id = ANY(%(ids)s) {{filters}}"""
 
 
-def log_and_fetch(
-    values: dict[str, Any], tickets: TicketQuerySet, ids: Sequence[int]
-) -> tuple[int, dict[int, Ticket]]:
+def log_and_fetch(values: dict[str, Any], scope: Scope, ids: Sequence[int]) -> tuple[int, dict[int, Ticket]]:
     """Stores one `SearchLog` row, given all its fields but `created_at`, and fetches the tickets that were
     found.
 
-    Answers the row's id and the tickets by id; of `ids` those are missing that are not among `tickets` any
-    more. Both in one round trip: on a busy machine each costs more than the work itself.
+    Answers the row's id and the tickets by id; of `ids` those are missing that are out of scope by now. Both
+    in one round trip: on a busy machine each costs more than the work itself.
     """
-    statement, parameters = INSERT, [_encoded(values[name]) for name in FIELDS]
+    statement, parameters = INSERT, {name: _encoded(value) for name, value in values.items()}
     if ids:
-        sql, wanted = tickets.filter(pk__in=ids).order_by().only(*TICKET_FIELDS).query.sql_with_params()
-        statement, parameters = f"{INSERT}; {sql}", [*parameters, *wanted]
+        parameters["ids"] = list(ids)
+        statement += FETCH.format(filters=scope.filters("id", parameters))
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
-        (log_id,) = _rows_of_next(cursor)[0]
-        rows = _rows_of_next(cursor) if ids else []
-    found = (Ticket.from_db(connection.alias, TICKET_FIELDS, row) for row in rows)
+        skip_settings(cursor)
+        (log_id,) = cursor.fetchone()
+        rows = cursor.fetchall() if cursor.nextset() else []
+    alias = connection.alias
+    found = (Ticket.from_db(alias, TICKET_FIELDS, row) for row in rows)
     return int(log_id), {ticket.pk: ticket for ticket in found}
-
-
-def _rows_of_next(cursor: Any) -> list[Any]:
-    """The rows of the next statement that has any."""
-    while cursor.description is None:
-        cursor.nextset()
-    rows: list[Any] = cursor.fetchall()
-    cursor.nextset()
-    return rows
 
 
 def _encoded(value: Any) -> Any:

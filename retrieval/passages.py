@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 
 from .condense import begins_with_greeting, is_machine_output
-from .words import ALL_FUNCTION_WORDS, words_of
+from .words import content_words
 
 PASSAGE_CHARS = 240
 READ_CHARS = 10_000
-# A sentence, or a line: reports are written in both.
-_SENTENCE = re.compile(r"[^\n]+?(?:[.!?。！？]+(?=\s|$)|(?=\n)|$)")
+# A sentence, or a line: reports are written in both. A stop within a word (2.14, nas.lan) ends none.
+_SENTENCE = re.compile(r"(?:[^\n.!?。！？]++|[.!?。！？]++(?!\s|$))++[.!?。！？]*+")
 _JOINTS = str.maketrans("", "", "-_:")
 # A code decides where a word only hints.
 IDENTIFIER_COUNTS = 5
@@ -34,36 +35,51 @@ def best_passage(
     `identifiers`: what the ticket shares with the query, in canonical form (nb10234).
     """
     body = description[:READ_CHARS]
-    places = [(match.start(), match.end()) for match in _SENTENCE.finditer(body) if match[0].strip()]
-    if not places:
-        return title[:limit]
-    asked = _stems(query)
-    scores = [_score(body[start:end], asked, identifiers) for start, end in places]
-    best = max(range(len(places)), key=lambda number: (scores[number], -number))
-    if not scores[best]:
-        best = _first_worth_reading([body[start:end] for start, end in places])
-    return _cut(body[places[best][0] :], limit)
+    best = _most_telling(body, _asked(query), identifiers) or _first_worth_reading(body)
+    return _cut(body[best.start() :], limit) if best else title[:limit]
 
 
-def _score(sentence: str, asked: set[str], identifiers: Collection[str]) -> int:
+def _sentences(body: str) -> Iterator[re.Match[str]]:
+    return (match for match in _SENTENCE.finditer(body) if not match[0].isspace())
+
+
+def _most_telling(body: str, asked: frozenset[str], identifiers: Collection[str]) -> re.Match[str] | None:
+    """The first of the sentences that share most with the query; None where none shares anything."""
+    lowered = body.lower()
+    # Between languages nothing is shared as a rule, which is seen at once.
+    if not identifiers and not any(stem in lowered for stem in asked):
+        return None
+    sentences = list(_sentences(body))
+    scores = [_score(sentence[0], asked, identifiers) for sentence in sentences]
+    most = max(scores, default=0)
+    return sentences[scores.index(most)] if most else None
+
+
+def _score(sentence: str, asked: frozenset[str], identifiers: Collection[str]) -> int:
     joined = sentence.lower().translate(_JOINTS) if identifiers else ""
     named = sum(1 for identifier in identifiers if identifier in joined)
     return IDENTIFIER_COUNTS * named + len(_stems(sentence) & asked)
 
 
+@lru_cache(maxsize=4)
+def _asked(query: str) -> frozenset[str]:
+    """Worked out once for all hits of a search."""
+    return frozenset(_stems(query))
+
+
 def _stems(text: str) -> set[str]:
     """The beginnings of the content words, so that "Drucker" meets "Druckers", and "print" "printing"."""
-    return {word[:SHORTEST_STEM] for word in words_of(text) if word not in ALL_FUNCTION_WORDS}
+    return {word[:SHORTEST_STEM] for word in content_words(text)}
 
 
-def _first_worth_reading(sentences: list[str]) -> int:
-    """The first sentence that is neither a greeting nor the output of a machine."""
-    readable: Iterator[int] = (
-        number
-        for number, sentence in enumerate(sentences)
-        if not begins_with_greeting(sentence) and not is_machine_output(sentence.strip())
-    )
-    return next(readable, 0)
+def _first_worth_reading(body: str) -> re.Match[str] | None:
+    """The first sentence that is neither a greeting nor the output of a machine, else the first."""
+    first = None
+    for sentence in _sentences(body):
+        if not begins_with_greeting(sentence[0]) and not is_machine_output(sentence[0].strip()):
+            return sentence
+        first = first or sentence
+    return first
 
 
 def _cut(text: str, limit: int) -> str:

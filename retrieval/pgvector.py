@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import psycopg
 from django.db import DatabaseError, connection, migrations, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.translation import gettext as _
+from numpy.typing import NDArray
 
 TABLE = "retrieval_ticketembedding"
 # PLAIN, because halfvec(1024) is just over the size at which Postgres would move it out of the row, which
@@ -23,6 +25,13 @@ COLUMN_TYPE = f"""
     SELECT atttypid::regtype::text FROM pg_attribute
     WHERE attrelid = '{TABLE}'::regclass AND attname = 'embedding'
 """
+
+
+def halfvec_text(vector: NDArray[np.float32]) -> str:
+    """A vector as Postgres reads it, in the precision that is stored; in five digits, which tell any two
+    halves apart and take half the time of all."""
+    halves = vector.astype(np.float16).tolist()
+    return "[" + ",".join(["%.5g"] * len(halves)) % tuple(halves) + "]"
 
 
 class PgvectorMissing(Exception):

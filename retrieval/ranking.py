@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from typing import NamedTuple
 
 from .words import Words, language_of, similarities, words_of
 
@@ -36,8 +38,11 @@ class Weights:
 DEFAULT = Weights()
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+# What may speak for a ticket.
+PARTS = ("meaning", "identifier", "words")
+
+
+class Candidate(NamedTuple):
     """A ticket that a search may show. `identifiers` are those it shares with the query; `text` is needed
     where the cosine is None, and of every candidate when `words_help(query)`."""
 
@@ -47,9 +52,8 @@ class Candidate:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RankedHit:
-    """A candidate in its place. `matched` names what speaks for it: "meaning", "identifier", "words"."""
+class RankedHit(NamedTuple):
+    """A candidate in its place. `matched` names those of PARTS that speak for it."""
 
     ticket_id: int
     score: float
@@ -135,8 +139,7 @@ def _meaning(one: Candidate, words: float) -> float:
 
 
 def _hit(one: Candidate, score: float, identifier: float, words: float) -> RankedHit:
-    speaks = {"meaning": one.cosine is not None, "identifier": identifier > 0, "words": words > 0}
-    matched = tuple(name for name, is_so in speaks.items() if is_so)
+    matched = tuple(compress(PARTS, (one.cosine is not None, identifier > 0, words > 0)))
     return RankedHit(one.ticket_id, min(1.0, score), one.cosine, matched, one.identifiers, words)
 
 

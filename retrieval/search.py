@@ -144,7 +144,7 @@ class Search:
         """Logs the search and fetches its tickets, through the permissions once more."""
         code = reason.code if reason else ""
         log = self._log(outcome, ranked, coverage, code)
-        log_id, tickets = log_and_fetch(log, self.scope.tickets, [hit.ticket_id for hit in ranked])
+        log_id, tickets = log_and_fetch(log, self.scope, [hit.ticket_id for hit in ranked])
         kept = [hit for hit in ranked if hit.ticket_id in tickets]
         return SearchOutcome(
             outcome,

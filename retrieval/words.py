@@ -40,6 +40,11 @@ def words_of(text: str) -> Words:
     return Counter(word for word in _WORD.findall(text.lower()) if len(word) > 1)
 
 
+def content_words(text: str) -> set[str]:
+    """The words of a text that say what it is about."""
+    return {word for word in _WORD.findall(text.lower()) if len(word) > 1 and word not in ALL_FUNCTION_WORDS}
+
+
 def language_of(words: Iterable[str]) -> str:
     """The language whose function words stand in a text, "" where too few do."""
     present = set(words)

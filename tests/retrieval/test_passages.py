@@ -40,6 +40,16 @@ def test_across_languages_it_is_the_first_sentence_that_says_something() -> None
     assert best_passage("Drucker reagiert nicht", "Printer", text) == "Nothing comes out of the printer."
 
 
+def test_a_word_within_another_one_is_not_shared() -> None:
+    text = "Hello team,\nNothing comes out of the printer.\nThe report is due today."
+    assert best_passage("Port 80 is closed", "Printer", text).startswith("Nothing comes out")
+
+
+def test_a_code_that_only_the_title_names_decides_nothing() -> None:
+    text = "Hello team,\nNothing comes out of the printer."
+    assert best_passage("PRN-4711", "PRN-4711", text, ["prn4711"]) == "Nothing comes out of the printer."
+
+
 def test_without_a_description_it_is_the_title() -> None:
     assert best_passage("Drucker", "Printer is dead", "  \n ") == "Printer is dead"
 

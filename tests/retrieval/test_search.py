@@ -397,6 +397,14 @@ def test_three_statements_and_one_scan(alice: User, big: str) -> None:
     assert plan.count("Seq Scan on retrieval_ticketembedding") == 1
     assert "Seq Scan on tickets_ticket" not in plan
     assert "Join" not in plan.split("CTE fresh")[0]
+    assert "embedding_failed" not in plan  # while the worker has counted no failure
+
+
+def test_a_vector_is_sent_in_the_precision_that_is_stored() -> None:
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    finite = halves[np.isfinite(halves)]
+    sent = pgvector.halfvec_text(finite.astype(np.float32))
+    assert np.array_equal(np.array(sent[1:-1].split(","), dtype=np.float16), finite)
 
 
 def test_filters_do_not_break_the_plan(alice: User, big: str) -> None:
