@@ -25,6 +25,8 @@ TOP = 10
 LEAST_RECALL = 0.95
 SAMPLE, SMALL_SAMPLE, SMALL_FROM = 200, 50, 300_000
 MOST_MEMORY_MB = 2_000
+# What the graph takes of it for each ticket beside the vector: neighbours with their distances, and a header.
+GRAPH_BYTES = 700
 
 STATUS = """
     SELECT i.indisvalid, pg_relation_size(i.indexrelid)
@@ -113,7 +115,7 @@ def create(model: str) -> float:
 def _build(model: str, rows: int) -> None:
     column, _ = column_of(model)
     # The graph is built in memory if it fits there; on disk it takes many times as long.
-    memory = min(MOST_MEMORY_MB, 64 + rows * (dimensions_of(model) * 2 + 400) // 1_000_000)
+    memory = min(MOST_MEMORY_MB, 64 + rows * (dimensions_of(model) * 2 + GRAPH_BYTES) // 1_000_000)
     with connection.cursor() as cursor:
         cursor.execute(f"SET maintenance_work_mem = '{memory}MB'")
         cursor.execute(
