@@ -58,12 +58,13 @@ def vectors(count: int, dimensions: int, seed: int = 7) -> NDArray[np.float32]:
 
 
 @contextmanager
-def database() -> Iterator[None]:
-    """An empty database with the product's tables, dropped at the end."""
+def database(*, keep: bool = False) -> Iterator[None]:
+    """An empty database with the product's tables, dropped at the end; to `keep` is to find it as it was left
+    and to leave it."""
     os.environ.setdefault("BENCH_DB_NAME", "test_bench")
     connection.settings_dict["TEST"]["NAME"] = os.environ["BENCH_DB_NAME"]
     old_name = connection.settings_dict["NAME"]
-    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False, keepdb=keep)
     try:
         yield
     finally:
@@ -72,7 +73,7 @@ def database() -> Iterator[None]:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
-        connection.creation.destroy_test_db(old_name, verbosity=0)
+        connection.creation.destroy_test_db(old_name, verbosity=0, keepdb=keep)
 
 
 @lru_cache(maxsize=1)
@@ -89,6 +90,17 @@ def fill(count: int, model: str, data: NDArray[np.float32]) -> None:
         cursor.execute(TICKETS, [agent().pk, count])
     add_vectors(model, data)
     vacuum()
+
+
+def holds(count: int, model: str) -> bool:
+    """Whether exactly these tickets and vectors are there already, in a database that was kept."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT (SELECT count(*) FROM tickets_ticket),"
+            " (SELECT count(*) FROM retrieval_ticketembedding WHERE model = %s)",
+            [model],
+        )
+        return bool(cursor.fetchone() == (count, count))
 
 
 def add_vectors(model: str, data: NDArray[np.float32]) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
+from itertools import product
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -21,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 SIZES = {"10k": 10_000, "100k": 100_000, "1M": 1_000_000}
 K = 10
+UNRESOLVED = ("new", "open", "pending")
 
 
 class Given:
@@ -44,16 +47,21 @@ class Given:
         return self.vector
 
 
-def timed(call: Callable[[NDArray[np.float32]], Any], queries: NDArray[np.float32]) -> float:
-    """The median milliseconds of one call a query, after two for warming up."""
-    for query in queries[:2]:
-        call(query)
-    times = []
-    for query in queries:
-        started = perf_counter()
-        call(query)
-        times.append((perf_counter() - started) * 1000)
-    return median(times)
+Search = Callable[[NDArray[np.float32]], Any]
+
+
+def timed(queries: NDArray[np.float32], **searches: Search) -> dict[str, float]:
+    """The median milliseconds of one call a query of each, after two for warming up.
+
+    They take turns, so that what else the machine does at the time hits them all.
+    """
+    times: dict[str, list[float]] = {name: [] for name in searches}
+    for query in [*queries[:2], *queries]:
+        for name, search in searches.items():
+            started = perf_counter()
+            search(query)
+            times[name].append((perf_counter() - started) * 1000)
+    return {name: median(all_of_them[2:]) for name, all_of_them in times.items()}
 
 
 def bandwidth(data: NDArray[np.float32]) -> float:
@@ -83,13 +91,14 @@ def faiss_index(data: NDArray[np.float32]) -> Any:
 
 def sql_top(model: str, query: NDArray[np.float32], settings: str = "") -> list[int]:
     from retrieval.candidates import VECTOR_CANDIDATES
+    from retrieval.pgvector import halfvec_text
 
     with connection.cursor() as cursor:
         cursor.execute(
             settings
             + "SELECT ticket_id, embedding <#> %s::halfvec AS distance FROM retrieval_ticketembedding"
             " WHERE model = %s AND embedding IS NOT NULL ORDER BY distance LIMIT %s",
-            [str(query.astype(np.float16).tolist()), model, VECTOR_CANDIDATES],
+            [halfvec_text(query), model, VECTOR_CANDIDATES],
         )
         while cursor.description is None:
             cursor.nextset()
@@ -109,50 +118,77 @@ def recall(found: list[list[int]], truth: list[list[int]]) -> float:
     return sum(shares) / len(shares)
 
 
+def fill(count: int, model: str, data: NDArray[np.float32]) -> None:
+    """The corpus, unless it was kept, in the state in which the worker leaves it."""
+    from retrieval.bookkeeping import count_index, mark_swept, sweep_begins
+
+    if not corpus.holds(count, model):
+        corpus.fill(count, model, data)
+    count_index(model)
+    mark_swept(model, sweep_begins())
+
+
+def build_index(name: str, model: str) -> None:
+    """Nothing but the measuring of its recall where it was kept."""
+    started = perf_counter()
+    call_command("vector_index", "create", model=model)
+    print(f"index of {name} × {model} made ready in {perf_counter() - started:.0f} s", flush=True)
+
+
+def questions(count: int, dimensions: int) -> NDArray[np.float32]:
+    """Unit vectors near the topics of the corpus, none of them a ticket's own."""
+    asked = corpus.vectors(count + 200, dimensions, seed=7)[-count:]
+    noise = np.random.default_rng(1).standard_normal(asked.shape).astype(np.float32)
+    asked = asked + 0.3 * noise / np.linalg.norm(noise, axis=1, keepdims=True)
+    return np.asarray(asked / np.linalg.norm(asked, axis=1, keepdims=True))
+
+
+def exact_top(data: NDArray[np.float32], asked: NDArray[np.float32]) -> list[list[int]]:
+    """The true answer in the precision that is stored. Tickets are numbered from 1 in the order of their
+    vectors."""
+    half = data.astype(np.float16).astype(np.float32)
+    return [[int(one) + 1 for one in numpy_top(half, query)] for query in asked]
+
+
 def measure(name: str, dimensions: int, *, with_index: bool, queries: int) -> list[dict[str, Any]]:
     from retrieval import candidates, index
-    from retrieval.bookkeeping import count_index, mark_swept, sweep_begins
+    from retrieval.models import IndexState
 
     count = SIZES[name]
     model = f"bench:{dimensions}"
     data = corpus.vectors(count, dimensions)
-    corpus.fill(count, model, data)
-    count_index(model)
-    mark_swept(model, sweep_begins())
+    fill(count, model, data)
+    IndexState.objects.filter(pk=model).update(second_stage="")
     given = Given(dimensions)
     index.get_embedder = lambda: given  # type: ignore[assignment]
-    asked = corpus.vectors(queries + 200, dimensions, seed=7)[-queries:]
-    noise = np.random.default_rng(1).standard_normal(asked.shape).astype(np.float32)
-    asked = asked + 0.3 * noise / np.linalg.norm(noise, axis=1, keepdims=True)
-    asked /= np.linalg.norm(asked, axis=1, keepdims=True)
-    half = data.astype(np.float16).astype(np.float32)
-    # Tickets are numbered from 1 in the order of their vectors.
-    truth = [[int(one) + 1 for one in numpy_top(half, query)] for query in asked]
-    del half
+    asked = questions(queries, dimensions)
+    truth = exact_top(data, asked)
     flat = faiss_index(data)
-    row: dict[str, Any] = {"tickets": name, "dim": dimensions, "stage": "exact"}
-    row["memory"] = bandwidth(data)
-    row["numpy"] = timed(lambda query: numpy_top(data, query), asked)
-    row["faiss"] = timed(lambda query: flat.search(query[None], K), asked)
-    parallel = count >= candidates.PARALLEL_FROM
-    row["sql"] = timed(lambda query: sql_top(model, query, candidates.scan_settings(parallel)), asked)
-    row["search"] = timed(lambda query: find(given, query), asked)
-    row["filtered"] = timed(lambda query: find(given, query, statuses=["new", "open", "pending"]), asked)
-    row["recall"] = recall([find(given, query) for query in asked], truth)
-    rows = [ratios(row)]
+    row: dict[str, Any] = {"tickets": name, "dim": dimensions, "stage": "exact", "memory": bandwidth(data)}
+    row |= timed(
+        asked, numpy=lambda query: numpy_top(data, query), faiss=lambda query: flat.search(query[None], K)
+    )
+    planner = candidates.scan_settings(count >= candidates.PARALLEL_FROM)
+    raw = partial(sql_top, model, settings=planner)
+    rows = [searched(row, given, asked, truth, sql=raw)]
     if with_index:
-        started = perf_counter()
-        call_command("vector_index", "create", model=model)
-        print(f"index of {name} × {dimensions} built in {perf_counter() - started:.0f} s", flush=True)
-        second = {**row, "stage": "index"}
-        second["search"] = timed(lambda query: find(given, query), asked)
-        second["filtered"] = timed(
-            lambda query: find(given, query, statuses=["new", "open", "pending"]), asked
-        )
-        second["recall"] = recall([find(given, query) for query in asked], truth)
-        rows.append(ratios(second))
-        call_command("vector_index", "drop", model=model)
+        build_index(name, model)
+        rows.append(searched({**row, "sql": rows[0]["sql"], "stage": "index"}, given, asked, truth))
     return rows
+
+
+def searched(
+    row: dict[str, Any],
+    given: Given,
+    asked: NDArray[np.float32],
+    truth: list[list[int]],
+    **beside: Search,
+) -> dict[str, Any]:
+    """The row with what `find_similar` takes and finds, and with what is measured beside it."""
+    search = partial(find, given)
+    row |= timed(asked, **beside, search=search, filtered=partial(search, statuses=UNRESOLVED))
+    row["recall"] = recall([search(query) for query in asked], truth)
+    return ratios(row)
 
 
 def ratios(row: dict[str, Any]) -> dict[str, Any]:
@@ -165,20 +201,33 @@ def ratios(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def build(name: str, dimensions: int, *, with_index: bool) -> None:
+    """For a later measurement on a quiet machine."""
+    model = f"bench:{dimensions}"
+    fill(SIZES[name], model, corpus.vectors(SIZES[name], dimensions))
+    if with_index:
+        build_index(name, model)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["10k", "100k"])
     parser.add_argument("--dimensions", nargs="+", type=int, default=[512, 1024])
     parser.add_argument("--index", action="store_true", help="measure the opt-in second stage too")
     parser.add_argument("--queries", type=int, default=30)
+    parser.add_argument("--keep", action="store_true", help="find and leave the database BENCH_DB_NAME")
+    parser.add_argument("--build", action="store_true", help="only build the corpus, and keep it")
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    with threadpool_limits(1), corpus.database():
-        for name in options.sizes:
-            for dimensions in options.dimensions:
+    with threadpool_limits(1), corpus.database(keep=options.keep or options.build):
+        for name, dimensions in product(options.sizes, options.dimensions):
+            if options.build:
+                build(name, dimensions, with_index=options.index)
+            else:
                 rows += measure(name, dimensions, with_index=options.index, queries=options.queries)
                 print(corpus.table(rows[-1 - options.index :]), flush=True)
-    print("\n" + corpus.table(rows))
+    if rows:
+        print("\n" + corpus.table(rows))
 
 
 if __name__ == "__main__":
