@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from assistant.models import ToolCall, Turn
 from assistant.statistics_admin import StatisticsAdmin
-from tickets.readonly_admin import ReadOnly
+from tickets.readonly_admin import ReadOnly, RecordAdmin
 
 
 class ValuesFilter(admin.AllValuesFieldListFilter):
@@ -35,11 +35,11 @@ class ToolCallInline(ReadOnly, admin.TabularInline):
 
 
 @admin.register(Turn)
-class TurnAdmin(ReadOnly, StatisticsAdmin):
+class TurnAdmin(RecordAdmin, StatisticsAdmin):
     """Filterable by how turns ended. Conversations belong to their owners: only the records show."""
 
     list_display = (
-        "id", "created_at", "person", "status", "error", "stop_reason", "first_token_ms", "total_ms",
+        "id", "created_at", "person", "status", "why", "stop_reason", "first_token_ms", "total_ms",
         "tokens_in", "tokens_out", "sources_found", "sources_used", "links_removed", "helpful",
     )  # fmt: skip
     list_filter = (
@@ -47,11 +47,12 @@ class TurnAdmin(ReadOnly, StatisticsAdmin):
         "created_at",
     )  # fmt: skip
     search_fields = ("question", "answer", "conversation__user__username")
-    date_hierarchy = "created_at"
-    ordering = ("-id",)
     list_select_related = ("conversation__user",)
-    show_full_result_count = False
     inlines = (ToolCallInline,)
+
+    @admin.display(description=_("error"), ordering="error")
+    def why(self, turn: Turn) -> str:
+        return str(turn.error_sentence)
 
     @admin.display(description=_("person"), ordering="conversation__user__username")
     def person(self, turn: Turn) -> str:

@@ -217,7 +217,7 @@ STORAGES = {
         else "whitenoise.storage.CompressedManifestStaticFilesStorage"
     },
 }
-WHITENOISE_USE_FINDERS = TRIAL
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = TRIAL
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

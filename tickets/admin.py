@@ -231,6 +231,8 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
         field: Any = super().formfield_for_dbfield(db_field, request, **kwargs)
         if isinstance(field.widget, RelatedFieldWidgetWrapper):
             field.widget = field.widget.widget
+        if db_field.name in ("title", "description", "resolution"):
+            field.widget.attrs["dir"] = "auto"  # by what is written, from the left or from the right
         if db_field.name == "resolution":
             field.widget.attrs["rows"] = 4
         return field

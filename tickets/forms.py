@@ -20,7 +20,7 @@ class TicketForm(forms.ModelForm):
 
     seen_version = forms.IntegerField(required=False, widget=forms.HiddenInput)
     comment = CleanTextFormField(
-        label=_("Comment"), required=False, widget=AdminTextareaWidget(attrs={"rows": 4})
+        label=_("Comment"), required=False, widget=AdminTextareaWidget(attrs={"rows": 4, "dir": "auto"})
     )
     comment_internal = forms.BooleanField(label=_("Internal note, not for the reporter"), required=False)
 
