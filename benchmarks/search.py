@@ -21,9 +21,10 @@ from django.db import connection
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from tickets.querysets import UNRESOLVED
+
 SIZES = {"10k": 10_000, "100k": 100_000, "1M": 1_000_000}
 K = 10
-UNRESOLVED = ("new", "open", "pending")
 
 
 class Given:
@@ -114,6 +115,7 @@ def find(given: Given, query: NDArray[np.float32], **options: Any) -> list[int]:
 
 
 def recall(found: list[list[int]], truth: list[list[int]]) -> float:
+    """The share of the true answers that was found; a row too few counts as one missed."""
     shares = [len(set(one) & set(other)) / len(other) for one, other in zip(found, truth, strict=True)]
     return sum(shares) / len(shares)
 
@@ -143,16 +145,19 @@ def questions(count: int, dimensions: int) -> NDArray[np.float32]:
     return np.asarray(asked / np.linalg.norm(asked, axis=1, keepdims=True))
 
 
-def exact_top(data: NDArray[np.float32], asked: NDArray[np.float32]) -> list[list[int]]:
-    """The true answer in the precision that is stored. Tickets are numbered from 1 in the order of their
-    vectors."""
-    half = data.astype(np.float16).astype(np.float32)
-    return [[int(one) + 1 for one in numpy_top(half, query)] for query in asked]
+def exact_top(
+    data: NDArray[np.float32], asked: NDArray[np.float32], ids: NDArray[np.int64]
+) -> list[list[int]]:
+    """The true answer among these tickets in the precision that is stored. Tickets are numbered from 1 in the
+    order of their vectors."""
+    half = data.astype(np.float16)[ids - 1].astype(np.float32)
+    return [ids[numpy_top(half, query)].tolist() for query in asked]
 
 
 def measure(name: str, dimensions: int, *, with_index: bool, queries: int) -> list[dict[str, Any]]:
     from retrieval import candidates, index
     from retrieval.models import IndexState
+    from tickets.models import Ticket
 
     count = SIZES[name]
     model = f"bench:{dimensions}"
@@ -162,7 +167,11 @@ def measure(name: str, dimensions: int, *, with_index: bool, queries: int) -> li
     given = Given(dimensions)
     index.get_embedder = lambda: given  # type: ignore[assignment]
     asked = questions(queries, dimensions)
-    truth = exact_top(data, asked)
+    unresolved = Ticket.objects.unresolved().values_list("pk", flat=True)
+    truth = {
+        "recall": exact_top(data, asked, np.arange(1, count + 1)),
+        "filtered recall": exact_top(data, asked, np.fromiter(unresolved, np.int64)),
+    }
     flat = faiss_index(data)
     row: dict[str, Any] = {"tickets": name, "dim": dimensions, "stage": "exact", "memory": bandwidth(data)}
     row |= timed(
@@ -181,13 +190,14 @@ def searched(
     row: dict[str, Any],
     given: Given,
     asked: NDArray[np.float32],
-    truth: list[list[int]],
+    truth: dict[str, list[list[int]]],
     **beside: Search,
 ) -> dict[str, Any]:
     """The row with what `find_similar` takes and finds, and with what is measured beside it."""
-    search = partial(find, given)
-    row |= timed(asked, **beside, search=search, filtered=partial(search, statuses=UNRESOLVED))
-    row["recall"] = recall([search(query) for query in asked], truth)
+    search, filtered = partial(find, given), partial(find, given, statuses=UNRESOLVED)
+    row |= timed(asked, **beside, search=search, filtered=filtered)
+    row["recall"] = recall([search(query) for query in asked], truth["recall"])
+    row["filtered recall"] = recall([filtered(query) for query in asked], truth["filtered recall"])
     return ratios(row)
 
 
