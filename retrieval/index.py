@@ -126,8 +126,7 @@ def _stored() -> tuple[dict[str, IndexState], dict[str, SearchProfile]]:
     if not rows[0][0]:
         raise Unavailable(missing_sentence(), "no_pgvector")
     cut = 1 + len(_STATE)
-    states = (IndexState(**dict(zip(_STATE, row[1:cut], strict=True))) for row in rows if row[1] is not None)
-    profiles = (
-        SearchProfile(**dict(zip(_PROFILE, row[cut:], strict=True))) for row in rows if row[cut] is not None
-    )
+    alias = connection.alias
+    states = (IndexState.from_db(alias, _STATE, row[1:cut]) for row in rows if row[1] is not None)
+    profiles = (SearchProfile.from_db(alias, _PROFILE, row[cut:]) for row in rows if row[cut] is not None)
     return {state.model: state for state in states}, {profile.model: profile for profile in profiles}
