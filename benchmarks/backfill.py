@@ -14,10 +14,12 @@ import multiprocessing
 import os
 import resource
 import time
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import corpus
+import numpy as np
 from django.conf import settings
 from django.db import connection
 
@@ -25,8 +27,14 @@ BATCH = 128
 
 
 def provider(port: Any, dimensions: int, seconds: float) -> None:
-    """Serves one and the same vector for every text, so that it costs hardly any processor time."""
-    vector = json.dumps([round(0.01 * (n % 7 + 1), 5) for n in range(dimensions)])
+    """Answers every text with one and the same vector, rendered once: the processors are the worker's."""
+    values = np.random.default_rng(7).standard_normal(dimensions)
+    vector = json.dumps([round(float(value), 9) for value in values / np.linalg.norm(values)])
+
+    @cache
+    def answer(texts: int) -> bytes:
+        items = (f'{{"index": {n}, "embedding": {vector}}}' for n in range(texts))
+        return f'{{"data": [{", ".join(items)}]}}'.encode()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -37,13 +45,12 @@ def provider(port: Any, dimensions: int, seconds: float) -> None:
         def do_POST(self) -> None:
             started = time.monotonic()
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            items = (f'{{"index": {n}, "embedding": {vector}}}' for n in range(len(body["input"])))
-            answer = f'{{"data": [{", ".join(items)}]}}'.encode()
+            data = answer(len(body["input"]))
             time.sleep(max(0.0, seconds - (time.monotonic() - started)))
             self.send_response(200)
-            self.send_header("Content-Length", str(len(answer)))
+            self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            self.wfile.write(answer)
+            self.wfile.write(data)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     port.value = server.server_address[1]
