@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from django.db import connection
 
-from .models import IndexState
+from .queue import merging, stale_ids
 
 # A transaction that began before a sweep and ends after it is invisible to it: its tickets must count as
 # unseen.
@@ -36,14 +36,9 @@ COUNT_INDEX = """
     RETURNING total > indexed"""
 
 OLDEST = """
-    UPDATE retrieval_indexstate SET oldest_waiting_at = (
-        SELECT min(t.updated_at) FROM (
-            SELECT t.id FROM tickets_ticket t
-            LEFT JOIN retrieval_ticketembedding e ON e.model = %(model)s AND e.ticket_id = t.id
-            WHERE e.content_hash IS DISTINCT FROM t.content_hash
-            ORDER BY t.id LIMIT %(sample)s
-        ) AS waiting JOIN tickets_ticket t USING (id)
-    ) WHERE model = %(model)s"""
+    UPDATE retrieval_indexstate SET
+        oldest_waiting_at = (SELECT min(updated_at) FROM tickets_ticket WHERE id = ANY(%(ids)s))
+    WHERE model = %(model)s"""
 
 SWEPT = f"""
     UPDATE retrieval_indexstate SET
@@ -75,14 +70,12 @@ def sweep_begins() -> datetime:
 
 def count_index(model: str) -> None:
     """Counts the tickets with a current vector of this model; notes since when the oldest other one waits."""
-    values: dict[str, Any] = {"model": model, "sample": SAMPLE}
-    with connection.cursor() as cursor:
-        cursor.execute(COUNT_INDEX, values)
+    with merging() as cursor:
+        cursor.execute(COUNT_INDEX, {"model": model})
         (something_waits,) = cursor.fetchone()
-        if something_waits:
-            cursor.execute(OLDEST, values)
-        else:
-            IndexState.objects.filter(pk=model).update(oldest_waiting_at=None)
+    ids = stale_ids(model, 0, SAMPLE) if something_waits else []
+    with connection.cursor() as cursor:
+        cursor.execute(OLDEST, {"model": model, "ids": ids})
 
 
 def mark_swept(model: str, began_at: datetime) -> None:

@@ -8,7 +8,8 @@ counts as over, because then the database's clock was set back.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -34,40 +35,51 @@ STALE = """
     LEFT JOIN retrieval_ticketembedding e ON e.model = %(model)s AND e.ticket_id = t.id
     WHERE t.id > %(after)s AND e.content_hash IS DISTINCT FROM t.content_hash
     ORDER BY t.id
-    LIMIT %(window)s"""
+    LIMIT %(most)s"""
 
-# The merge of the two covering indexes, which reads neither table. Left alone, the planner guesses from
-# statistics that a bulk import has just made wrong.
-MERGE_ONLY = """
+# Left alone, the planner guesses from statistics that a bulk import or a back-fill has just made wrong, and
+# may compare every ticket with every vector. So a look at all tickets is told to merge the two covering
+# indexes, which reads neither table.
+BY_MERGE = """
     SET LOCAL enable_hashjoin = off; SET LOCAL enable_nestloop = off; SET LOCAL enable_seqscan = off;
-    SET LOCAL enable_bitmapscan = off; SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL jit = off;
-"""
+    SET LOCAL enable_bitmapscan = off; SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL jit = off"""
 
-WAITING = """waiting AS MATERIALIZED (
-    SELECT t.id, t.updated_at,
-        coalesce(
-            e.claimed_until BETWEEN now() AND now() + 2 * %(lease)s * interval '1 second', false
-        ) AS busy,
-        coalesce(
-            e.failed_hash = t.content_hash
-            AND e.retry_at BETWEEN now() AND now() + 2 * %(longest)s * interval '1 second',
-            false
-        ) AS pausing
-    FROM tickets_ticket t
-    LEFT JOIN retrieval_ticketembedding e ON e.model = %(model)s AND e.ticket_id = t.id
-    WHERE t.id = ANY(%(ids)s) AND e.content_hash IS DISTINCT FROM t.content_hash
-)"""
+# Those deleted meanwhile stay in the list: an empty one would say that nothing waits.
+OLDEST_NEED_FIRST = """
+    SELECT w.id FROM unnest(%(ids)s) AS w (id) LEFT JOIN tickets_ticket t ON t.id = w.id
+    ORDER BY t.updated_at, w.id"""
 
-BUSY = f"WITH {WAITING} SELECT count(*) FROM waiting WHERE busy"
+# One worker at a time looks and takes: two would find the same tickets.
+CLAIM_ALONE = """
+    SET LOCAL synchronous_commit = off;
+    SELECT pg_advisory_xact_lock(hashtext('embed_worker'), hashtext(%(model)s))"""
 
-CLAIM = f"""WITH {WAITING}, due AS (
-        SELECT id FROM waiting WHERE NOT busy AND NOT pausing ORDER BY updated_at, id LIMIT %(most)s
+# For the same reason as above the vectors are looked up one by one: OFFSET 0 keeps the planner from joining.
+CLAIM = """
+    WITH waiting AS MATERIALIZED (
+        SELECT t.id,
+            coalesce(
+                e.claimed_until BETWEEN now() AND now() + 2 * %(lease)s * interval '1 second', false
+            ) AS busy,
+            coalesce(
+                e.failed_hash = t.content_hash
+                AND e.retry_at BETWEEN now() AND now() + 2 * %(longest)s * interval '1 second',
+                false
+            ) AS pausing
+        FROM tickets_ticket t
+        LEFT JOIN LATERAL (
+            SELECT * FROM retrieval_ticketembedding WHERE model = %(model)s AND ticket_id = t.id OFFSET 0
+        ) AS e ON true
+        WHERE t.id = ANY(%(ids)s) AND e.content_hash IS DISTINCT FROM t.content_hash
+    ), taken AS (
+        INSERT INTO retrieval_ticketembedding AS e
+            (ticket_id, model, claimed_until, content_hash, embedded_chars, total_chars, attempts, error)
+        SELECT id, %(model)s, now() + %(lease)s * interval '1 second', '', 0, 0, 0, '' FROM waiting
+        WHERE NOT busy AND NOT pausing ORDER BY id
+        ON CONFLICT (model, ticket_id) DO UPDATE SET claimed_until = excluded.claimed_until
+        RETURNING ticket_id
     )
-    INSERT INTO retrieval_ticketembedding AS e
-        (ticket_id, model, claimed_until, content_hash, embedded_chars, total_chars, attempts, error)
-    SELECT id, %(model)s, now() + %(lease)s * interval '1 second', '', 0, 0, 0, '' FROM due ORDER BY id
-    ON CONFLICT (model, ticket_id) DO UPDATE SET claimed_until = excluded.claimed_until
-    RETURNING ticket_id"""
+    SELECT ARRAY(SELECT ticket_id FROM taken), EXISTS (SELECT FROM waiting WHERE busy)"""
 
 READ = """
     SELECT id, content_hash, title, left(description, %(window)s),
@@ -77,6 +89,8 @@ READ = """
 # Together with its first vector a ticket becomes due for the duplicate check, so that no crash can part them.
 # Not due: what is solved already, and what was old when it got its vector (an import, a back-fill): nobody
 # triages those as new. A ticket that was created while the search was unavailable is always due.
+# Neither this nor a claim waits for the disk: what a crash of the database takes back is found and embedded
+# again.
 STORE = """
     WITH stored AS (
         INSERT INTO retrieval_ticketembedding
@@ -102,7 +116,7 @@ STORE = """
         )
         ON CONFLICT DO NOTHING
     )
-    SELECT ticket_id FROM stored"""
+    SELECT ticket_id, set_config('synchronous_commit', 'off', true) FROM stored"""
 
 FAIL = """
     UPDATE retrieval_ticketembedding e SET
@@ -135,6 +149,14 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """What one worker may embed now, and whether another one is at work on the rest."""
+
+    ids: list[int]
+    others_at_work: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Queue:
     """The tickets that wait for a vector of one model."""
 
@@ -142,30 +164,28 @@ class Queue:
     lease_seconds: float
 
     def waiting_ids(self, after: int) -> list[int]:
-        """The next `WINDOW` tickets above the id `after` whose vector is missing or out of date, by id."""
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(MERGE_ONLY)
-            cursor.execute(STALE, {"model": self.model, "after": after, "window": WINDOW})
-            return [row[0] for row in cursor.fetchall()]
-
-    def claim(self, ids: Sequence[int], most: int) -> list[int]:
-        """Takes up to `most` of these tickets that still wait and that nobody else has, longest waiting
-        first.
+        """The next `WINDOW` tickets above the id `after` whose vector is missing or out of date, longest
+        waiting first.
         """
-        with transaction.atomic(), connection.cursor() as cursor:
-            # One worker at a time looks and takes: two would find the same tickets, and one would go away
-            # empty.
-            cursor.execute(
-                "SELECT pg_advisory_xact_lock(hashtext('embed_worker'), hashtext(%s))", [self.model]
-            )
-            cursor.execute(CLAIM, {**self._these(ids), "most": most})
+        ids = stale_ids(self.model, after, WINDOW)
+        if not ids:
+            return []
+        with connection.cursor() as cursor:
+            cursor.execute(OLDEST_NEED_FIRST, {"ids": ids})
             return [row[0] for row in cursor.fetchall()]
 
-    def busy(self, ids: Sequence[int]) -> int:
-        """How many of these are in the hands of a worker."""
-        with connection.cursor() as cursor:
-            cursor.execute(BUSY, self._these(ids))
-            return int(cursor.fetchone()[0])
+    def claim(self, ids: Sequence[int]) -> Claim:
+        """Takes those of these tickets that still wait and that nobody else has."""
+        values: dict[str, Any] = {
+            "model": self.model,
+            "ids": list(ids),
+            "lease": self.lease_seconds,
+            "longest": RETRY_SECONDS[-1],
+        }
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(CLAIM_ALONE, values)
+            cursor.execute(CLAIM, values)
+            return Claim(*cursor.fetchone())
 
     def read(self, ids: Collection[int], window_bytes: int, *, dilutes: bool) -> list[Job]:
         """The texts of claimed tickets; those deleted meanwhile are missing."""
@@ -194,7 +214,7 @@ class Queue:
         return len(stored)
 
     def _store(self, jobs: Sequence[Job], vectors: Sequence[NDArray[np.float32] | None]) -> set[int]:
-        values = {
+        values: dict[str, Any] = {
             "model": self.model,
             "ids": [job.ticket_id for job in jobs],
             "hashes": [job.content_hash for job in jobs],
@@ -229,13 +249,20 @@ class Queue:
             with connection.cursor() as cursor:
                 cursor.execute(RENEW, {"model": self.model, "ids": list(ids), "lease": self.lease_seconds})
 
-    def _these(self, ids: Sequence[int]) -> dict[str, Any]:
-        return {
-            "model": self.model,
-            "ids": list(ids),
-            "lease": self.lease_seconds,
-            "longest": RETRY_SECONDS[-1],
-        }
+
+@contextmanager
+def merging() -> Iterator[Any]:
+    """A cursor in a transaction of its own that compares all tickets with their vectors in one pass."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(BY_MERGE)
+        yield cursor
+
+
+def stale_ids(model: str, after: int, most: int) -> list[int]:
+    """The next `most` tickets above the id `after` whose vector is missing or out of date, by id."""
+    with merging() as cursor:
+        cursor.execute(STALE, {"model": model, "after": after, "most": most})
+        return [row[0] for row in cursor.fetchall()]
 
 
 def binary_cursor() -> psycopg.Cursor[Any]:

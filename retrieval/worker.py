@@ -27,7 +27,7 @@ from .duplicates import check_due_tickets
 from .embedders import Embedder, EmbeddingError, model_key
 from .embedding import Embedded, batches, embed
 from .models import WorkerState
-from .queue import Job, Queue
+from .queue import WINDOW, Job, Queue
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -41,8 +41,9 @@ LEASE_SECONDS = 120.0
 BEAT_SECONDS = 10.0
 COUNT_SECONDS = 10.0
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
-# A batch that is claimed while all threads are busy, so that none of them waits for the database.
-AHEAD = 1
+# For each call under way one more batch is claimed and read, so that no call waits for the database even if
+# all of them come back at once.
+READY_PER_CALL = 1
 
 
 @dataclass(slots=True)
@@ -100,8 +101,9 @@ class Sweep:
     """One pass over all tickets by id. Only one that found nothing to do proves that everything is done."""
 
     began_at: datetime
-    after: int = 0
     window: list[int] = field(default_factory=list)
+    after: int = 0
+    seen_all: bool = False
     claimed: bool = False
     others_at_work: bool = False
 
@@ -132,6 +134,9 @@ class Worker:
         self._lease_seconds = lease_seconds
         self._on_progress = on_progress
         self._pool = ThreadPoolExecutor(self.concurrency, thread_name_prefix="embed")
+        # Claimed and not read yet, read and not handed out yet, handed out. If the database goes away in
+        # between, they are here when it comes back, and do not wait for the end of their leases.
+        self._claimed: list[int] = []
         self._ready: deque[list[Job]] = deque()
         self._under_way: list[Batch] = []
         self._sweep: Sweep | None = None
@@ -165,9 +170,10 @@ class Worker:
     def finish(self) -> None:
         """Stores what is under way, gives back what was only claimed, and signs off."""
         try:
-            while self._under_way:
-                self._collect()
             self._give_back_ready()
+            while self._under_way:
+                self._renew_leases()
+                self._collect()
             self._count(force=True)
             self._beat(WorkerState.Activity.STOPPED, force=True)
         except (OperationalError, InterfaceError):
@@ -180,6 +186,7 @@ class Worker:
         do.
         """
         self._beat(WorkerState.Activity.WORKING if self._under_way else WorkerState.Activity.IDLE)
+        self._renew_leases()  # first, or after a long outage we would claim what we have in hand
         if not self.pauses.is_over():
             self._beat(WorkerState.Activity.PAUSED)
             if self._under_way:
@@ -206,7 +213,7 @@ class Worker:
 
     def _capacity(self) -> int:
         """After an outage one call tries whether the provider is back."""
-        return 1 if self.pauses.cause else self.concurrency + AHEAD
+        return 1 if self.pauses.cause else self.concurrency * (1 + READY_PER_CALL)
 
     def _rest(self) -> None:
         # Nothing is wanted from the database while we sleep: it may be restarted or count our connection.
@@ -233,30 +240,36 @@ class Worker:
     def _claim(self) -> bool:
         """Claims and reads the next tickets into lots for one call each; answers whether there are any."""
         while not self._ready:
-            ids = self._claim_ids()
-            if not ids:
+            if not self._claimed and not self._claim_ids():
                 return False
-            jobs = self.queue.read(ids, self.embedder.window_bytes, dilutes=self.embedder.dilutes)
+            jobs = self.queue.read(self._claimed, self.embedder.window_bytes, dilutes=self.embedder.dilutes)
             self._store_blank([job for job in jobs if job.document.is_blank])
             jobs = [job for job in jobs if not job.document.is_blank]
             documents = [job.document for job in jobs]
             for lot in batches(documents, self.batch_size, self.embedder.batch_bytes):
                 self._ready.append([jobs[number] for number in lot])
+            self._claimed.clear()
         return True
 
     def _claim_ids(self) -> list[int]:
+        """The tickets of the next batch, which may be half empty where other workers have taken the rest."""
         sweep = self._sweep = self._sweep or Sweep(began_at=sweep_begins())
-        while True:
-            if sweep.window:
-                ids = self.queue.claim(sweep.window, self.batch_size)
-                if ids:
-                    sweep.claimed = True
-                    return ids
-                sweep.others_at_work |= self.queue.busy(sweep.window) > 0
+        while len(self._claimed) <= self.batch_size // 2 and self._look(sweep):
+            most = self.batch_size - len(self._claimed)
+            claim = self.queue.claim(sweep.window[:most])
+            del sweep.window[:most]
+            self._claimed += claim.ids
+            sweep.others_at_work |= claim.others_at_work
+        sweep.claimed |= bool(self._claimed)
+        return self._claimed
+
+    def _look(self, sweep: Sweep) -> bool:
+        """Whether there are tickets in the window, a new one if need be."""
+        if not sweep.window and not sweep.seen_all:
             sweep.window = self.queue.waiting_ids(sweep.after)
-            if not sweep.window:
-                return []
-            sweep.after = sweep.window[-1]
+            sweep.after = max(sweep.window, default=sweep.after)
+            sweep.seen_all = len(sweep.window) < WINDOW
+        return bool(sweep.window)
 
     def _store_blank(self, jobs: list[Job]) -> None:
         """A text without a word has no meaning: all such tickets would be each other's twins."""
@@ -282,7 +295,6 @@ class Worker:
             self._take_in(batch)
             # Only now: if the database fails before, the vectors are stored after it has come back.
             self._under_way.remove(batch)
-        self._renew_leases()
         self._count()
         self._beat(WorkerState.Activity.WORKING)
 
@@ -315,9 +327,15 @@ class Worker:
         self._beat(WorkerState.Activity.PAUSED, force=True)
 
     def _give_back_ready(self) -> None:
+        """What waits for its call, in the pool or before it."""
+        for batch in [batch for batch in self._under_way if batch.call.cancel()]:
+            self._under_way.remove(batch)
+            self._ready.append(batch.jobs)
         while self._ready:
             self.queue.release([job.ticket_id for job in self._ready[0]])
             self._ready.popleft()
+        self.queue.release(self._claimed)
+        self._claimed.clear()
 
     def _renew_leases(self) -> None:
         due = monotonic() - self._lease_seconds / 3

@@ -30,6 +30,13 @@ STALE = """
         ON e.model = %s AND e.ticket_id = t.id AND e.content_hash = t.content_hash AND e.embedding IS NOT NULL
     WHERE e.id IS NULL"""
 
+TICKETS = """
+    INSERT INTO tickets_ticket (title, description, status, priority, reporter_id, source, resolution,
+        duplicate_check, created_at, updated_at, version, status_before_merge)
+    SELECT 'Ticket ' || n, '', 'new', 'normal', %s, 'import', '', 'not_needed',
+        now() - interval '90 days', now(), 1, ''
+    FROM generate_series(1, %s) AS n"""
+
 
 def database_url() -> str:
     parameters = connection.get_connection_params()
@@ -41,7 +48,7 @@ def database_url() -> str:
     return f"postgres://{parameters.get('user', '')}{secret}@{host}{port}/{connection.settings_dict['NAME']}"
 
 
-def environment(server: VoyageServer) -> dict[str, str]:
+def environment(server: VoyageServer, database: str) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(ROOT),
@@ -49,7 +56,7 @@ def environment(server: VoyageServer) -> dict[str, str]:
         "ENV_FILE": "",
         "SECRET_KEY": "only-for-tests",
         "ASSISTANT_BACKEND": "rehearsal",
-        "DATABASE_URL": database_url(),
+        "DATABASE_URL": database,
         "VOYAGE_API_KEY": KEY,
         "VOYAGE_BASE_URL": server.url,
         "VOYAGE_DIMENSIONS": "256",
@@ -62,11 +69,11 @@ def environment(server: VoyageServer) -> dict[str, str]:
 class Workers:
     """Forks workers and ends every one of them with the test."""
 
-    def __init__(self, server: VoyageServer) -> None:
+    def __init__(self, server: VoyageServer, database: str) -> None:
         self._parent = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", "tests.retrieval.worker_forks"],
             cwd=ROOT,
-            env=environment(server),
+            env=environment(server, database),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -111,7 +118,7 @@ def server() -> Iterator[VoyageServer]:
 
 @pytest.fixture
 def workers(server: VoyageServer) -> Iterator[Workers]:
-    made = Workers(server)
+    made = Workers(server, database_url())
     yield made
     made.end()
 
@@ -119,15 +126,7 @@ def workers(server: VoyageServer) -> Iterator[Workers]:
 def make_tickets(count: int) -> None:
     reporter = User.objects.create(username="bob")
     with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            INSERT INTO tickets_ticket (title, description, status, priority, reporter_id, source, resolution,
-                duplicate_check, created_at, updated_at, version, status_before_merge)
-            SELECT 'Ticket ' || n, '', 'new', 'normal', %s, 'import', '', 'not_needed',
-                now() - interval '90 days', now(), 1, ''
-            FROM generate_series(1, %s) AS n""",
-            [reporter.pk, count],
-        )
+        cursor.execute(TICKETS, [reporter.pk, count])
 
 
 def stale() -> int:
