@@ -11,6 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+# Raise it with every change of what is kept of a text. It is part of the name of the stored vectors, so the
+# worker then embeds every ticket anew, and searches go on with the old vectors until it is done.
+VERSION = 1
+
 LONG_FROM = 400
 # One line of title for so many characters of text, in title lengths: about a quarter of the whole.
 TITLE_SHARE = 0.35

@@ -6,9 +6,11 @@ To add one: write the module, name it in `PROVIDERS`, and give it its settings.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import import_module
+from threading import Thread
 from types import ModuleType
 from typing import Protocol
 
@@ -19,7 +21,18 @@ from numpy.typing import NDArray
 
 from .errors import EmbeddingError, SearchOff
 
-__all__ = ["Embedder", "EmbeddingError", "SearchOff", "Vectors", "embedder_for", "get_embedder", "model_key"]
+__all__ = [
+    "Embedder",
+    "EmbeddingError",
+    "SearchOff",
+    "Vectors",
+    "embedder_for",
+    "get_embedder",
+    "model_key",
+    "warm_up",
+]
+
+logger = logging.getLogger(__name__)
 
 Vectors = NDArray[np.float32]
 
@@ -74,6 +87,22 @@ def embedder_for(key: str) -> Embedder | None:
         return None
     answers = (_module(provider).for_model(name, int(dimensions)) for provider in PROVIDERS)
     return next((embedder for embedder in answers if embedder is not None), None)
+
+
+def warm_up() -> Thread:
+    """Loads a model on this machine in the background, so that no first search waits for it."""
+    thread = Thread(target=_warm_up, name="warm-up", daemon=True)
+    thread.start()
+    return thread
+
+
+def _warm_up() -> None:
+    try:
+        embedder = get_embedder()
+        if not embedder.remote:
+            embedder.embed_query("warm-up")
+    except (SearchOff, EmbeddingError) as error:  # each search says so as well
+        logger.warning("%s", error)
 
 
 def _module(provider: str) -> ModuleType:

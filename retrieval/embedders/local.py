@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from ..condense import VERSION
 from .answers import unit_vectors
 from .errors import EmbeddingError
 
@@ -26,7 +27,7 @@ DIMENSIONS = 512
 class LocalEmbedder:
     """Documents and queries are embedded alike. Long texts cost time without end, hence the small window."""
 
-    name = NAME
+    name = NAME if VERSION == 1 else f"{NAME}+{VERSION}"
     dimensions = DIMENSIONS
     window_bytes = 16_000
     batch_texts = 1_000
@@ -73,4 +74,5 @@ def from_settings() -> LocalEmbedder:
 
 
 def for_model(name: str, dimensions: int) -> LocalEmbedder | None:
-    return from_settings() if (name, dimensions) == (NAME, DIMENSIONS) else None
+    """Also for vectors of texts that were condensed by another version: queries are embedded alike."""
+    return from_settings() if (name.partition("+")[0], dimensions) == (NAME, DIMENSIONS) else None

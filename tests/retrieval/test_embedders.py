@@ -17,6 +17,7 @@ from django.core.management import call_command
 from retrieval import embedders
 from retrieval.embedders import EmbeddingError, SearchOff, embedder_for, get_embedder, model_key
 from retrieval.embedders.answers import unit_vectors, vectors_of_list
+from retrieval.embedders.local import LocalEmbedder
 from retrieval.embedders.wire import retry_after
 from retrieval.models import TicketEmbedding
 from retrieval.search import Outcome, find_similar
@@ -256,6 +257,33 @@ def test_openai_at_the_wrong_address_names_the_setting(openai: None, settings: A
     settings.OPENAI_EMBEDDINGS_BASE_URL += "/nowhere"
     with pytest.raises(EmbeddingError, match="OPENAI_EMBEDDINGS_BASE_URL"):
         get_embedder().embed_query("x")
+
+
+# -- warm-up
+# ----------------------------------------------------------------------------------------------------
+
+
+def test_a_model_on_this_machine_is_loaded_in_the_background() -> None:
+    get_embedder.cache_clear()
+    thread = embedders.warm_up()
+    assert thread.daemon, "a web process may end meanwhile"
+    thread.join()
+    embedder = get_embedder()
+    assert isinstance(embedder, LocalEmbedder)
+    assert embedder._model is not None
+
+
+def test_a_provider_over_the_network_is_left_alone(voyage: VoyageServer) -> None:
+    embedders.warm_up().join()
+    assert voyage.requests == []
+
+
+def test_without_a_provider_the_web_process_starts_all_the_same(
+    settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.EMBEDDING_PROVIDER = "off"
+    embedders.warm_up().join()
+    assert "EMBEDDING_PROVIDER" in caplog.text
 
 
 def test_openai_without_an_address(settings: Any) -> None:

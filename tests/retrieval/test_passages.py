@@ -1,10 +1,12 @@
 """Which part of a ticket is shown for a query, and what of a long text is embedded."""
 
+from hashlib import sha256
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.condense import LONG_FROM, condensed, is_machine_output, title_of
+from retrieval.condense import LONG_FROM, VERSION, condensed, is_machine_output, title_of
 from retrieval.documents import embeddable
 from retrieval.passages import PASSAGE_CHARS, best_passage
 from retrieval.words import language_of, similarities, words_of
@@ -154,3 +156,16 @@ def test_word_similarities_lie_between_0_and_1(query: str, texts: list[str]) -> 
 def test_equal_texts_share_all_words() -> None:
     words = words_of("label printer prints empty labels")
     assert similarities(words, [words, words_of("something else")]) == pytest.approx([1.0, 0.0])
+
+
+def test_what_is_kept_of_a_text_changes_only_with_its_version() -> None:
+    texts = [
+        f"Label printer prints empty labels\n{PROBLEM}\n{LOG}\n{TRACE}\nPlease help.",
+        f"Hello team,\n{PROBLEM}\n{LOG}",
+        f"{PROBLEM}{LOG}".replace("\n", " "),
+        LOG,
+    ]
+    kept = "\0".join(condensed(text)[0] for text in texts)
+    assert (VERSION, sha256(kept.encode()).hexdigest()[:16]) == (1, "7ad789a61e94ceb5"), (
+        "the stored vectors were made from other texts: raise condense.VERSION"
+    )

@@ -12,8 +12,12 @@ from django.db import connection
 from django.utils import timezone
 
 from retrieval import worker as worker_module
+from retrieval.bookkeeping import COUNT_INDEX
 from retrieval.embedders import EmbeddingError, get_embedder, model_key
+from retrieval.embedders.local import LocalEmbedder
 from retrieval.models import IndexState, TicketEmbedding, WorkerState
+from retrieval.queue import CLAIM, STALE, merging
+from retrieval.search import find_similar
 from retrieval.worker import Pauses, Worker
 from tests.factories import TicketFactory, UserFactory
 from tests.fakes.voyage import Fault, VoyageServer, vector_of
@@ -448,6 +452,30 @@ def test_stop_stores_what_is_under_way_and_gives_back_the_rest(voyage: VoyageSer
     assert WorkerState.objects.get().activity == WorkerState.Activity.STOPPED
 
 
+# -- how it asks the database
+# -----------------------------------------------------------------------------------------
+
+
+def plan_of(cursor: Any, statement: str, **values: Any) -> str:
+    cursor.execute("EXPLAIN " + statement, {"model": MODEL, **values})
+    return "\n".join(line for (line,) in cursor.fetchall())
+
+
+@pytest.mark.parametrize("statement", [STALE, COUNT_INDEX], ids=["sweep", "count"])
+def test_all_tickets_are_compared_in_one_pass_whatever_the_statistics_say(statement: str) -> None:
+    with merging() as cursor:
+        plan = plan_of(cursor, statement, after=0, most=2_000)
+    assert "Merge Left Join" in plan or "Merge Right Join" in plan
+    assert "Seq Scan on tickets_ticket" not in plan
+    assert "Seq Scan on retrieval_ticketembedding" not in plan
+
+
+def test_claimed_tickets_are_looked_up_one_by_one_whatever_the_statistics_say() -> None:
+    with connection.cursor() as cursor:
+        plan = plan_of(cursor, CLAIM, ids=[1, 2, 3], lease=60, longest=60)
+    assert "(ticket_id = t.id)" in plan.split("CTE taken")[0].split("Index Cond")[-1]
+
+
 # -- models
 # -------------------------------------------------------------------------------------------------------
 
@@ -463,6 +491,19 @@ def test_rows_of_two_models_side_by_side_and_pruned_on_request(settings: Any, vo
     call_command("embed_worker", prune=True)
     assert set(TicketEmbedding.objects.values_list("model", flat=True)) == {"voyage-4:512"}
     assert set(IndexState.objects.values_list("model", flat=True)) == {"voyage-4:512"}
+
+
+def test_texts_condensed_in_another_way_are_embedded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches go on with the old vectors until all are made anew."""
+    alice = UserFactory(is_staff=True, permissions=["view_ticket"])
+    tickets(2)
+    call_command("embed_worker", once=True)
+    monkeypatch.setattr(LocalEmbedder, "name", "use-multilingual-3+2")
+    during = find_similar("Ticket number", user=alice)
+    assert (during.outcome, during.model) == ("found", "use-multilingual-3:512")
+    call_command("embed_worker", once=True)
+    assert TicketEmbedding.objects.filter(model="use-multilingual-3+2:512").count() == 2
+    assert find_similar("Ticket number", user=alice).model == "use-multilingual-3+2:512"
 
 
 def test_switched_off_says_so_and_ends_with_once(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
