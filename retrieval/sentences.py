@@ -1,4 +1,6 @@
-"""What a search could see, in plain words."""
+"""What a search could see and how its hits matched, in plain words."""
+
+from collections.abc import Iterable, Sequence
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
@@ -30,3 +32,18 @@ def coverage_sentence(coverage: Coverage) -> str:
         % numbers
     )
     return sentence + " " + _("They are searched by their words.")
+
+
+def matched_by(matched: Iterable[str], identifiers: Sequence[str], similarity: float | None) -> str:
+    """ "meaning (0.83) · shared identifier: nb10234 · words"; the number is the cosine, which orders hits but
+    decides nothing.
+    """
+    how = []
+    if "meaning" in matched:
+        how.append(_("meaning") + (f" ({number_format(similarity, 2)})" if similarity is not None else ""))
+    if "identifier" in matched:
+        label = ngettext("shared identifier", "shared identifiers", len(identifiers))
+        how.append(f"{label}: {', '.join(identifiers)}" if identifiers else label)
+    if "words" in matched:
+        how.append(_("words"))
+    return " · ".join(how)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
@@ -15,7 +14,7 @@ from retrieval.access import for_ticket_staff, person
 from retrieval.highlight import terms_of
 from retrieval.results import Hit, SearchOutcome
 from retrieval.search import find_similar
-from retrieval.sentences import coverage_sentence
+from retrieval.sentences import coverage_sentence, matched_by
 from tickets.language import detect_language
 from tickets.models import Ticket
 from tickets.text import clean_text
@@ -31,7 +30,10 @@ class HitView:
 
     hit: Hit
     language: str
-    matched: list[str]
+
+    @property
+    def matched(self) -> str:
+        return matched_by(self.hit.matched, self.hit.identifiers, self.hit.similarity)
 
 
 @never_cache
@@ -65,7 +67,7 @@ def _found(query: str, outcome: SearchOutcome) -> dict[str, object]:
     identifiers = {identifier for hit in outcome.hits for identifier in hit.identifiers}
     return {
         "outcome": outcome,
-        "hits": [HitView(hit, _language(hit.ticket), _how(hit)) for hit in outcome.hits],
+        "hits": [HitView(hit, _language(hit.ticket)) for hit in outcome.hits],
         "terms": terms_of(query, identifiers),
         "coverage": coverage_sentence(outcome.coverage),
     }
@@ -73,17 +75,3 @@ def _found(query: str, outcome: SearchOutcome) -> dict[str, object]:
 
 def _language(ticket: Ticket) -> str:
     return detect_language(f"{ticket.title}\n{ticket.description[:1000]}")
-
-
-def _how(hit: Hit) -> list[str]:
-    """How this hit matched, in words; the number is the cosine, which orders hits but decides nothing."""
-    how = []
-    if "meaning" in hit.matched:
-        near = f" ({hit.similarity:.2f})" if hit.similarity is not None else ""
-        how.append(_("meaning") + near)
-    if "identifier" in hit.matched:
-        label = ngettext("shared identifier", "shared identifiers", len(hit.identifiers))
-        how.append(f"{label}: {', '.join(hit.identifiers)}" if hit.identifiers else label)
-    if "words" in hit.matched:
-        how.append(_("words"))
-    return how

@@ -21,11 +21,11 @@ from retrieval.differences import Comparison, compare_texts
 from retrieval.duplicates import due_checks
 from retrieval.judging import AlreadyJudged, judge, open_candidates, undo
 from retrieval.models import DuplicateCandidate, DuplicateCheck, Incident, Verdict
+from retrieval.sentences import matched_by
 from retrieval.state import search_state
 from tickets.models import readable
 
 from .base import TriageAdmin, language_of_ticket, say_error, to_page
-from .cards import matched_by
 from .counting import bounded_count
 from .panel import said
 

@@ -1,9 +1,11 @@
 """/search/?q=: the three outcomes in plain words, without a model and without JavaScript."""
 
+import re
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.test import Client
 
 from retrieval.highlight import highlighted, terms_of
@@ -66,6 +68,22 @@ def test_unavailable_and_empty_is_not_nothing(alice: Client, search_off: None) -
     html = alice.get("/search/", {"q": "printer"}).content.decode()
     assert "This does not mean that there is no such ticket." in html
     assert "found nothing like it" not in html
+
+
+def test_a_found_ticket_says_how_likely_in_which_language_by_what_and_where(alice: Client) -> None:
+    """By one GET, without JavaScript."""
+    TicketFactory(title="Printout fails on second floor", description="Nothing comes out since Monday.")
+    call_command("embed_worker", once=True, verbosity=0)
+    TicketFactory(title="Badge does not open the door")
+    html = alice.get("/search/", {"q": "The printer does not print PRN-1"}).content.decode()
+    assert 'data-outcome="found"' in html
+    assert 'data-band="likely"' in html or 'data-band="possible"' in html
+    assert "Nothing comes out since Monday." in html
+    assert re.search(r"Matched by meaning \(0\.\d\d\)", html)
+    assert "1 of 2 tickets is not searchable by meaning yet." in html
+    assert "has not been calibrated yet" in html
+    german = alice.get("/search/", {"q": "Drucker"}, headers={"Accept-Language": "de"}).content.decode()
+    assert re.search(r"\(0,\d\d\)", german)
 
 
 def test_every_search_is_logged(alice: Client, agent: User, search_off: None) -> None:
