@@ -123,18 +123,24 @@ def recall(found: list[list[int]], truth: list[list[int]]) -> float:
 def fill(count: int, model: str, data: NDArray[np.float32]) -> None:
     """The corpus, unless it was kept, in the state in which the worker leaves it."""
     from retrieval.bookkeeping import count_index, mark_swept, sweep_begins
+    from retrieval.second_stage import drop
 
     if not corpus.holds(count, model):
+        drop(model)
         corpus.fill(count, model, data)
     count_index(model)
     mark_swept(model, sweep_begins())
 
 
 def build_index(name: str, model: str) -> None:
-    """Nothing but the measuring of its recall where it was kept."""
+    from retrieval.models import IndexState
+    from retrieval.second_stage import HNSW
+
+    if IndexState.objects.filter(pk=model, recall__isnull=False).update(second_stage=HNSW):
+        return  # it was kept
     started = perf_counter()
     call_command("vector_index", "create", model=model)
-    print(f"index of {name} × {model} made ready in {perf_counter() - started:.0f} s", flush=True)
+    print(f"index of {name} × {model} built in {perf_counter() - started:.0f} s", flush=True)
 
 
 def questions(count: int, dimensions: int) -> NDArray[np.float32]:
