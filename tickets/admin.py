@@ -384,9 +384,11 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
         return HttpResponseRedirect(reverse("admin:tickets_ticket_change", args=[ticket.pk]))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The history goes with its ticket, though nobody may delete from it."""
-        listed, counts, lacking, protected = super().get_deleted_objects(objs, request)
-        return listed, counts, set(lacking) - {TicketEvent._meta.verbose_name}, protected
+        """Whoever may delete a ticket may delete what goes with it: its history, its vector, what was said
+        about it, though nobody may delete from those."""
+        listed, counts, _lacking, protected = super().get_deleted_objects(objs, request)
+        may_delete = self.has_delete_permission(request)
+        return listed, counts, set() if may_delete else {self.opts.verbose_name}, protected
 
 
 def badge(kind: str, value: str, label: str) -> SafeString:
