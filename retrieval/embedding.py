@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 
 import numpy as np
 from django.utils.translation import gettext as _
@@ -21,13 +22,14 @@ CANARY = "ticket"
 
 @dataclass(slots=True)
 class Embedded:
-    """What became of some texts, by their place. `outage` is set if the provider failed; what is in neither
-    of the others was then not embedded."""
+    """What became of some texts, by their place, and how long it took. `outage` is set if the provider
+    failed; what is in neither of the others was then not embedded."""
 
     vectors: dict[int, NDArray[np.float32]] = field(default_factory=dict)
     documents: dict[int, Document] = field(default_factory=dict)
     failures: dict[int, EmbeddingError] = field(default_factory=dict)
     outage: EmbeddingError | None = None
+    seconds: float = 0.0
 
 
 class Outage(Exception):
@@ -41,10 +43,12 @@ class Outage(Exception):
 def embed(embedder: Embedder, documents: Sequence[Document]) -> Embedded:
     """Embeds all texts, halving the lot around those that the provider cannot take. Never raises."""
     result = Embedded()
+    began_at = monotonic()
     try:
         _embed(embedder, list(enumerate(documents)), result, suspicious=True)
     except Outage as outage:
         result.outage = outage.cause
+    result.seconds = monotonic() - began_at
     return result
 
 

@@ -53,7 +53,6 @@ class Batch:
     jobs: list[Job]
     call: Future[Embedded]
     leased_at: float
-    began_at: float = field(default_factory=monotonic)
 
 
 @dataclass(slots=True)
@@ -301,7 +300,7 @@ class Worker:
     def _take_in(self, batch: Batch) -> None:
         result = batch.call.result()
         self.tally.batches += 1
-        self.tally.batch_seconds += monotonic() - batch.began_at
+        self.tally.batch_seconds += result.seconds
         jobs, vectors = _embedded(batch.jobs, result)
         if jobs:
             self.tally.embedded += self.queue.store(jobs, vectors)
