@@ -101,7 +101,9 @@ def _warm_up() -> None:
         embedder = get_embedder()
         if not embedder.remote:
             embedder.embed_query("warm-up")
-    except (SearchOff, EmbeddingError) as error:  # each search says so as well
+    except SearchOff:
+        pass  # a choice, and every search says so
+    except EmbeddingError as error:
         logger.warning("%s", error)
 
 
