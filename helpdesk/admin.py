@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from helpdesk import audit
-from helpdesk.models import AuditEvent
+from helpdesk.models import AuditEvent, Identity
 from tickets.readonly_admin import RecordAdmin
 
 
@@ -30,6 +30,19 @@ class AuditEventAdmin(RecordAdmin):
     @admin.display(description=_("detail"))
     def what(self, event: AuditEvent) -> str:
         return audit.detail_in_words(event)
+
+
+@admin.register(Identity)
+class IdentityAdmin(RecordAdmin):
+    """Whom accounts are at the login service. Once one is deleted, the name decides at the next login."""
+
+    list_display = ("user", "subject", "issuer")
+    list_select_related = ("user",)
+    search_fields = ("user__username", "subject")
+    fields = list_display
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)
 
 
 @admin.register(AccessAttempt)

@@ -27,10 +27,12 @@ log = structlog.get_logger("helpdesk.audit")
 Kind = AuditEvent.Kind
 RIGHTS = ("is_active", "is_staff", "is_superuser")
 UNKNOWN = "(unknown account)"
+SINGLE_SIGN_ON = "helpdesk.single_sign_on.Backend"
 
 
 # The words of `detail`, which is kept as it was written whatever the language of its reader.
 DETAILS = {
+    "single sign-on": gettext_lazy("single sign-on"),
     "created": gettext_lazy("created"),
     "deleted": gettext_lazy("deleted"),
     "is_active: True": gettext_lazy("active"),
@@ -76,7 +78,8 @@ def record(kind: str, person: str, detail: str = "", request: HttpRequest | None
 
 
 def _logged_in(sender: Any, request: HttpRequest, user: User, **_: Any) -> None:
-    record(Kind.LOGIN, user.get_username(), request=request)
+    by_service = getattr(user, "backend", "") == SINGLE_SIGN_ON
+    record(Kind.LOGIN, user.get_username(), "single sign-on" if by_service else "", request=request)
 
 
 def _logged_out(sender: Any, request: HttpRequest, user: User | None, **_: Any) -> None:

@@ -46,6 +46,14 @@ def names(env: environ.Env, name: str) -> list[str]:
     return [part.strip() for part in text(env, name).split(",") if part.strip()]
 
 
+def mapping(env: environ.Env, name: str) -> dict[str, str]:
+    """A comma-separated list of LEFT=RIGHT. LEFT may hold an equals sign, as the names of directories do."""
+    pairs = [part.rpartition("=") for part in names(env, name)]
+    if not all(left.strip() and right.strip() for left, _equals, right in pairs):
+        raise ConfigurationError(f"{name} has a part without '=': write it as THEIRS=OURS,THEIRS=OURS.")
+    return {left.strip(): right.strip() for left, _equals, right in pairs}
+
+
 def flag(env: environ.Env, name: str, default: bool) -> bool:
     value = text(env, name).lower()
     if not value:
@@ -144,6 +152,22 @@ def postgres(address: str) -> dict[str, Any]:
         )
     database.setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
     return database
+
+
+def check_oidc(issuer: str, client_id: str, client_secret: str, groups: dict[str, str]) -> None:
+    if not issuer.startswith("https://") and urlsplit(issuer).hostname not in {"localhost", "127.0.0.1"}:
+        raise ConfigurationError("OIDC_ISSUER is not an https address: give that of your login service.")
+    needed = {"OIDC_CLIENT_ID": client_id, "OIDC_CLIENT_SECRET": client_secret}
+    for name, value in needed.items():
+        if is_placeholder(value):
+            raise ConfigurationError(
+                f"{name} is not set, which OIDC_ISSUER needs: set it to what your login service gave you."
+            )
+    if not groups:
+        raise ConfigurationError(
+            "OIDC_GROUPS is not set, so that nobody could enter by OIDC_ISSUER:"
+            " set it to groups of your login service and of this site, for example helpdesk-agents=agent."
+        )
 
 
 def check_voyage_dimensions(model: str, dimensions: int) -> None:

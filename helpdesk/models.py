@@ -10,6 +10,24 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 
+class Identity(models.Model):
+    """Whom an account is at the login service: the subject is that person's for ever, a name is not."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="identity")
+    issuer = models.CharField(_("login service"), max_length=300)
+    subject = models.CharField(_("subject"), max_length=255)
+
+    class Meta:
+        verbose_name = _("identity")
+        verbose_name_plural = _("identities")
+        constraints = [
+            models.UniqueConstraint(fields=["issuer", "subject"], name="helpdesk_identity_subject")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject} ({self.issuer})"
+
+
 class AuditEvent(models.Model):
     """One login, or one change of what somebody may do. Written by `audit`, never changed.
 

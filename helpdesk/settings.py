@@ -193,6 +193,21 @@ AXES_LOCKOUT_CALLABLE = "helpdesk.security.locked_out"
 AXES_DISABLE_ACCESS_LOG = True  # our own audit entries say it
 AXES_VERBOSE = False
 AXES_ENABLE_ADMIN = False  # ours is in helpdesk.admin
+# The login service of the company, by OpenID Connect (helpdesk.single_sign_on).
+OIDC_ISSUER = read.url(env, "OIDC_ISSUER")
+OIDC_NAME = read.text(env, "OIDC_NAME", "single sign-on") if OIDC_ISSUER else ""
+OIDC_RP_CLIENT_ID = read.text(env, "OIDC_CLIENT_ID")
+OIDC_RP_CLIENT_SECRET = read.text(env, "OIDC_CLIENT_SECRET")
+OIDC_RP_SCOPES = read.text(env, "OIDC_SCOPES", "openid profile email")
+OIDC_RP_SIGN_ALGO = read.choice(env, "OIDC_SIGN_ALGORITHM", "RS256", ("RS256", "RS512", "ES256", "ES512"))
+OIDC_USE_PKCE = True
+OIDC_TIMEOUT = 10
+OIDC_USERNAME_CLAIM = read.text(env, "OIDC_USERNAME_CLAIM", "preferred_username")
+OIDC_GROUPS_CLAIM = read.text(env, "OIDC_GROUPS_CLAIM", "groups")
+OIDC_GROUPS = read.mapping(env, "OIDC_GROUPS")
+if OIDC_ISSUER:
+    read.check_oidc(OIDC_ISSUER, OIDC_RP_CLIENT_ID, OIDC_RP_CLIENT_SECRET, OIDC_GROUPS)
+    AUTHENTICATION_BACKENDS.append("helpdesk.single_sign_on.Backend")
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"

@@ -2,11 +2,11 @@ from importlib.util import find_spec
 
 from django.conf import settings
 from django.contrib import admin
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
-from helpdesk import metrics, views
+from helpdesk import metrics, single_sign_on, views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(url="/chat/"), name="home"),
@@ -17,7 +17,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/login/", views.admin_login),
     path("admin/", admin.site.urls),
     path("api/v1/", include("helpdesk.api_urls")),
-    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("login/", single_sign_on.Login.as_view(), name="login"),
+    path("login/sso/", single_sign_on.Begin.as_view(), name="oidc_authentication_init"),
+    path("login/sso/callback/", single_sign_on.Callback.as_view(), name="oidc_authentication_callback"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("i18n/", include("django.conf.urls.i18n")),
 ]

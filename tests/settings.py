@@ -32,6 +32,7 @@ OURS = (
     "HSTS_",
     "SESSION_",
     "METRICS_",
+    "OIDC_",
 )
 for name in [name for name in os.environ if name.startswith(OURS)]:
     del os.environ[name]
