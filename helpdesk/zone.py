@@ -20,14 +20,23 @@ def browser_time_zone(get_response: View) -> View:
     """Without the cookie, or with one that names no zone, dates are in TIME_ZONE."""
 
     async def answer_async(request: HttpRequest) -> Any:
-        with timezone.override(_named(request)):
-            return await get_response(request)
+        # Not taken back: what is streamed is written after this has returned, in the same context, which
+        # belongs to this request alone.
+        _activate(_named(request))
+        return await get_response(request)
 
     def answer(request: HttpRequest) -> Any:
         with timezone.override(_named(request)):
             return get_response(request)
 
     return answer_async if iscoroutinefunction(get_response) else answer
+
+
+def _activate(zone: ZoneInfo | None) -> None:
+    if zone is None:
+        timezone.deactivate()
+    else:
+        timezone.activate(zone)
 
 
 def _named(request: HttpRequest) -> ZoneInfo | None:

@@ -87,6 +87,10 @@ def test_from_nothing_to_a_page_and_to_an_end_by_ctrl_c(demo: Demo) -> None:
     login = httpx.get(address, follow_redirects=True)
     assert login.status_code == 200
     assert 'name="password"' in login.text
+    nowhere = httpx.get(f"{address}no-such-page/", headers={"Accept-Language": "en"})
+    assert (nowhere.status_code, "Back to the chat" in nowhere.text) == (404, True)
+    assert "urlconf" not in nowhere.text.lower()
+    assert httpx.get(f"{address}static/helpdesk/admin.css").status_code == 200
     wait_for(lambda: worker_and_page(address))
     health = wait_for(lambda: all_indexed(address))
     assert health["search"]["provider"] == "local"

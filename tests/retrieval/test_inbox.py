@@ -12,6 +12,8 @@ from django.utils import timezone
 
 from retrieval.judging import judge
 from retrieval.models import DuplicateCandidate, Incident, IncidentMember, Verdict
+from retrieval.triage import counting
+from retrieval.triage.inbox import waiting
 from tests.factories import TicketFactory, UserFactory
 from tickets.models import Ticket
 
@@ -52,6 +54,24 @@ def test_counts_by_age_and_band(alice: Client) -> None:
     assert counts == {"all": 3, "likely": 2, "today": 1, "this_week": 1, "older": 1}
     html = alice.get(INBOX + "?band=likely").content.decode()
     assert "b again" not in html
+
+
+def test_nothing_is_counted_beyond_what_people_read(alice: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "MOST", 3)
+    for number in range(4):
+        propose(str(number))
+    page = alice.get(INBOX)
+    assert page.context["counts"]["all"] == 3
+    assert '<span class="count">2+</span>' in page.content.decode()
+
+
+def test_the_inbox_is_read_in_the_order_of_its_index(alice: Client) -> None:
+    propose()
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+    plan = waiting()[:30].explain()
+    assert "retrieval_candidate_waiting" in plan
+    assert "Sort" not in plan
 
 
 def test_the_likely_ones_first_and_the_oldest_of_them(alice: Client) -> None:
