@@ -14,6 +14,7 @@ from tickets.readonly_admin import RecordAdmin
 from .health_admin import HealthAdmin
 from .models import IndexState, SearchLog, SearchProfile, TicketEmbedding, Verdict, WorkerState
 from .results import Outcome
+from .templatetags.ticket_hits import duration
 
 
 class FailedFilter(admin.SimpleListFilter):
@@ -27,6 +28,10 @@ class FailedFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         return queryset.exclude(failed_hash=None) if self.value() else queryset
+
+
+def _duration(milliseconds: float | None) -> str:
+    return duration(None if milliseconds is None else round(milliseconds))
 
 
 OUTCOMES = {
@@ -89,13 +94,21 @@ class SearchProfileAdmin(RecordAdmin):
 
 @admin.register(SearchLog)
 class SearchLogAdmin(RecordAdmin):
-    list_display = ("created_at", "user", "text_beginning", "result", "reason_code", "embed_ms", "search_ms")
+    list_display = ("created_at", "user", "text_beginning", "result", "reason_code", "embedding", "search")
     list_filter = (OutcomeFilter,)
     list_select_related = ("user",)
 
     @admin.display(description=_("text"))
     def text_beginning(self, row: SearchLog) -> str:
         return row.text[:80]
+
+    @admin.display(description=_("embedding"), ordering="embed_ms")
+    def embedding(self, row: SearchLog) -> str:
+        return _duration(row.embed_ms)
+
+    @admin.display(description=_("comparing"), ordering="search_ms")
+    def search(self, row: SearchLog) -> str:
+        return _duration(row.search_ms)
 
     @admin.display(description=_("outcome"))
     def result(self, row: SearchLog) -> str:
