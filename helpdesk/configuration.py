@@ -46,6 +46,13 @@ def names(env: environ.Env, name: str) -> list[str]:
     return [part.strip() for part in text(env, name).split(",") if part.strip()]
 
 
+def replica(address: str) -> dict[str, Any]:
+    """The same of SEARCH_DATABASE_URL, for connections that cannot write and give up soon."""
+    database = postgres(address, "SEARCH_DATABASE_URL")
+    database["OPTIONS"] |= {"connect_timeout": 2, "options": "-c default_transaction_read_only=on"}
+    return database
+
+
 def mapping(env: environ.Env, name: str) -> dict[str, str]:
     """A comma-separated list of LEFT=RIGHT. LEFT may hold an equals sign, as the names of directories do."""
     pairs = [part.rpartition("=") for part in names(env, name)]
@@ -137,7 +144,7 @@ def is_placeholder(key: str) -> bool:
     )
 
 
-def postgres(address: str) -> dict[str, Any]:
+def postgres(address: str, name: str = "DATABASE_URL") -> dict[str, Any]:
     """Django's settings of the database at `postgres://USER:PASSWORD@HOST:PORT/NAME`."""
     try:
         # Only for these schemes: the library prints what it does not know, the password included.
@@ -147,8 +154,8 @@ def postgres(address: str) -> dict[str, Any]:
         database = {}
     if not database.get("NAME"):
         raise ConfigurationError(
-            "DATABASE_URL does not name a Postgres database: write it as postgres://USER:PASSWORD@HOST:5432/NAME"
-            " (or leave it empty for the embedded one)."
+            f"{name} does not name a Postgres database: write it as postgres://USER:PASSWORD@HOST:5432/NAME"
+            f" (or leave it empty{' for the embedded one' if name == 'DATABASE_URL' else ''})."
         )
     database.setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
     return database

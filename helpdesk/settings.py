@@ -165,6 +165,9 @@ def _database() -> dict[str, Any]:
 
 
 DATABASES = {"default": _database()}
+# A replica that searches read from, see retrieval/replica.py. Read-only even if it leads to the primary.
+if SEARCH_DATABASE_URL := read.text(env, "SEARCH_DATABASE_URL"):
+    DATABASES["search"] = read.replica(SEARCH_DATABASE_URL) | {"CONN_HEALTH_CHECKS": True}
 
 # --- people and languages -----------------------------------------------------------------------------------
 

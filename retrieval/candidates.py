@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 from django.core.exceptions import EmptyResultSet
-from django.db import connection
 from numpy.typing import NDArray
 
 from tickets.querysets import TicketQuerySet
 
-from . import second_stage
+from . import replica, second_stage
 from .index import Index
 from .pgvector import halfvec_text
 from .ranking import words_help
@@ -301,11 +300,14 @@ def _run(
 ) -> Found:
     statement = f"WITH {', '.join(tables)}\n" + "\nUNION ALL\n".join(rows)
     found = found or Found()
-    with connection.cursor() as cursor:
+
+    def query(cursor: Any) -> list[Any]:
         cursor.execute(planner + statement, parameters)
         skip_settings(cursor)
-        for row in cursor.fetchall():
-            found.add(*row)
+        return list(cursor.fetchall())
+
+    for row in replica.read(query):
+        found.add(*row)
     return found
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 from django.conf import settings
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from retrieval import second_stage
+from retrieval import replica, second_stage
 from retrieval.index import MEASURED, counted_state
 from retrieval.models import DuplicateCheck, IndexState, TicketEmbedding, WorkerState
 
@@ -23,6 +23,7 @@ from .check import Check, State, register, verdict
 from .subject import Row, Subject
 
 LONGEST_WAIT = timedelta(minutes=15)
+LONGEST_LAG_SECONDS = 60
 HEARTBEAT_GRACE_SECONDS = 60
 MOST_FAILED = 0.01
 MANY_SHORTENED, MOST_SHORTENED = 0.2, 0.5
@@ -126,6 +127,23 @@ def worker(subject: Subject) -> Check | None:
         advice = _("Remove the reason; the worker goes on by itself.")
     state = verdict(fail=len(paused) == len(states), warn=bool(paused))
     return Check("worker", _("Workers"), figure, _("at least one that works"), state, advice)
+
+
+@register(quick=True)
+def search_replica(subject: Subject) -> Check | None:
+    if not replica.is_configured():
+        return None
+    try:
+        lag: float | None = replica.lag_seconds()
+    except OperationalError:
+        lag = None
+    figure = _("away") if lag is None else _("%(time)s behind") % {"time": duration(lag)}
+    limit = _("at most %(time)s behind") % {"time": duration(LONGEST_LAG_SECONDS)}
+    late = lag is None or lag > LONGEST_LAG_SECONDS
+    advice = _("Searches read from the primary while it is away, and find fresh tickets late while it lags.")
+    return Check(
+        "replica", _("Replica for searches"), figure, limit, verdict(fail=False, warn=late), advice * late
+    )
 
 
 @register
