@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from anthropic.lib.streaming import AsyncMessageStream
 from django.utils.translation import ngettext_lazy
 
 from assistant import client as api
@@ -22,7 +20,8 @@ from assistant import store
 from assistant.db import run_db
 from assistant.events import Event, Notice, Retrying
 from assistant.faults import Fault
-from assistant.history import THINKING, Block, History
+from assistant.history import Block, History
+from assistant.stream import IncomingMessage, events_of
 from assistant.wording import counted
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ class Talk:
         try:
             return await reading.read(request)
         except Exception as error:
-            fault = api.fault_of(error, streaming=reading.started)
+            fault = api.fault_of(error, streaming=reading.message.started)
             log.info("turn %s: model call failed: %s (%s)", self.turn_id, fault.code, fault.detail)
             raise fault from error
         finally:
@@ -203,71 +202,29 @@ class _Reading:
 
     def __init__(self, said: Callable[[str], None]) -> None:
         self.said = said
-        self.started = False
-        self.complete = False
-        self.json: dict[int, str] = {}
-        self.stream: AsyncMessageStream[Any] | None = None
+        self.message = IncomingMessage()
 
     async def read(self, request: dict[str, Any]) -> Reply:
-        """The reply. Raises whatever the SDK and the transport raise, and `Fault` for a stream without its
-        end.
+        """The reply. Raises whatever the SDK and the transport raise, and `Fault` for a stream that reports
+        an error or has no end.
         """
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(api.STALL_SECONDS) as patience:
-            async with api.client().messages.stream(**request) as self.stream:
-                async for event in self.stream:
+        message, loop = self.message, asyncio.get_running_loop()
+        create = api.client().messages.with_streaming_response.create
+        async with asyncio.timeout(api.STALL_SECONDS) as patience, create(**request, stream=True) as response:
+            async for event in events_of(response.iter_bytes()):
+                if event["type"] == "error":
+                    raise api.fault_of_event(event)
+                if event["type"] != "ping":
                     patience.reschedule(loop.time() + api.STALL_SECONDS)
-                    self._take(event)
-        if not self.complete:
-            raise Fault("connection_lost" if self.started else "garbled", detail="no end of the message")
-        return self._reply()
-
-    def _take(self, event: Any) -> None:
-        if event.type == "message_start":
-            self.started = True
-        elif event.type == "message_stop":
-            self.complete = True
-        elif event.type == "content_block_delta" and event.delta.type == "text_delta":
-            self.said(event.delta.text)
-        elif event.type == "content_block_delta" and event.delta.type == "input_json_delta":
-            self.json[event.index] = self.json.get(event.index, "") + event.delta.partial_json
-
-    def _snapshot(self) -> Any:
-        assert self.stream is not None
-        return self.stream.current_message_snapshot
-
-    def _reply(self) -> Reply:
-        message = self._snapshot()
-        blocks = [block.to_dict() for block in message.content]
-        unreadable = {
-            str(block["id"])
-            for index, block in enumerate(blocks)
-            if block.get("type") == "tool_use" and not _is_object(self.json.get(index, ""))
-        }
-        return Reply(
-            [block for block in blocks if _is_whole(block)], str(message.stop_reason or ""), unreadable
-        )
+                if text := message.take(event):
+                    self.said(text)
+        if not message.complete:
+            raise Fault("connection_lost" if message.started else "garbled", detail="no end of the message")
+        return Reply(message.content, message.stop_reason, message.unreadable)
 
     def count_tokens(self, record: Record) -> None:
         """Add what the call used, as far as it has been said. An aborted call has been paid for as well."""
-        if self.stream is None or not self.started:
-            return
-        usage = self._snapshot().usage
-        record.tokens_in += (usage.input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
-        record.tokens_cached += usage.cache_read_input_tokens or 0
-        record.tokens_out += usage.output_tokens or 0
-
-
-def _is_whole(block: Block) -> bool:
-    """Thinking that was cut off has no signature, and without one the API does not take it back."""
-    return block.get("type") not in THINKING or bool(block.get("signature") or block.get("data"))
-
-
-def _is_object(text: str) -> bool:
-    """Whether the arguments are a complete JSON object; the SDK itself takes a broken end for an end."""
-    if not text:
-        return True  # no arguments at all are sent as nothing
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
+        usage = self.message.usage
+        record.tokens_in += usage.get("input_tokens", 0) + usage.get("cache_creation_input_tokens", 0)
+        record.tokens_cached += usage.get("cache_read_input_tokens", 0)
+        record.tokens_out += usage.get("output_tokens", 0)

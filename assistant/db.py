@@ -7,7 +7,6 @@ holds up the short reads and writes of all other turns.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -21,8 +20,6 @@ T = TypeVar("T")
 
 DB_THREADS = 8
 SEARCH_THREADS = 4
-# The threads keep their connection that long; without that every short query would pay for a new one.
-KEEP_SECONDS = 60.0
 
 _db = ThreadPoolExecutor(DB_THREADS, thread_name_prefix="assistant-db")
 _search = ThreadPoolExecutor(SEARCH_THREADS, thread_name_prefix="assistant-search")
@@ -54,6 +51,4 @@ def _with_connection(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
     try:
         return fn(*args, **kwargs)
     finally:
-        if connection.connection is not None and connection.close_at is not None:
-            connection.close_at = time.monotonic() + KEEP_SECONDS
-        connection.close_if_unusable_or_obsolete()
+        connection.close_if_unusable_or_obsolete()  # back to the pool of the process

@@ -222,8 +222,11 @@ class _Answering:
             return None
         if not reply.text.strip() and reply.stop_reason != "pause_turn":
             return await self._after_empty(reply, last)
-        await self._keep(reply.content, [])
-        return None if reply.stop_reason == "pause_turn" else ending_of(reply)
+        if reply.stop_reason == "pause_turn":
+            await self._keep(reply.content, [])
+            return None
+        self.record.last_message = reply.content
+        return ending_of(reply)
 
     async def _after_full_window(self, reply: Reply) -> Ending:
         """The answer does not fit behind what was sent: keep its text, and send less from now on."""

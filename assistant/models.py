@@ -150,6 +150,12 @@ class Turn(models.Model):
         return self.status in self.ACTIVE
 
     @property
+    def is_abandoned(self) -> bool:
+        """Whether its process has died; see `TurnQuerySet.abandoned`."""
+        silent_since = timezone.now() - ABANDONED_AFTER
+        return self.status == self.Status.RUNNING and (self.heartbeat_at or self.created_at) < silent_since
+
+    @property
     def is_incomplete(self) -> bool:
         """Ended without a whole answer: to be shown as such, with the sentence of `error_sentence`."""
         return self.status in (self.Status.FAILED, self.Status.INTERRUPTED)

@@ -21,6 +21,7 @@ class Record:
     stop_reason: str = ""
     texts: list[str] = field(default_factory=list)  # of finished messages
     partial: str = ""  # visible text of the message that is coming in
+    last_message: list[Block] = field(default_factory=list)  # ends the turn, and is stored with its end
     steps: int = 0
     tokens_in: int = 0
     tokens_out: int = 0

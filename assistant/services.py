@@ -73,19 +73,21 @@ def post_message(*, conversation: Conversation, user: User, text: str, client_ke
     Raises `Refused` for an empty or too long message and for a limit.
     """
     conversation = _locked(conversation, user)
-    close_abandoned_turns(conversation)
     known = Message.objects.filter(conversation=conversation, client_key=client_key).first()
     if known:
         return _posted_before(known)
     text = acceptable_text(text)
     limits.check_messages_per_minute(user)
-    active = conversation.turns.active().first()
+    active = store.active_turn(conversation)
     if active is None:
         limits.check_concurrent_turns(user)
         limits.check_daily_tokens(user)
     message = _add_message(conversation, text, client_key)
-    turn = active if active and active.status == Turn.Status.RUNNING else store.queue_waiting(conversation)
-    return Posted(turn=turn, message=message, waiting=turn.status == Turn.Status.RUNNING, duplicate=False)
+    if active and active.status == Turn.Status.RUNNING:
+        return Posted(turn=active, message=message, waiting=True, duplicate=False)
+    turn = store.queue_waiting(conversation, active)
+    assert turn is not None  # it answers this very message
+    return Posted(turn=turn, message=message, waiting=False, duplicate=False)
 
 
 def acceptable_text(text: str) -> str:

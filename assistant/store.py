@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from assistant import grounding, limits, notes
-from assistant.history import Block, History, Row, row_of, rows_of
+from assistant.history import Block, History, Row, rows_of
 from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
 from assistant.refusals import Refused
 from assistant.tools.definitions import WRITING_TOOLS
@@ -53,15 +53,29 @@ def queue(conversation: Conversation, *, question: str, retry_of: Turn | None = 
     return Turn.objects.create(conversation=conversation, question=question, retry_of=retry_of)
 
 
-def queue_waiting(conversation: Conversation) -> Turn:
-    """The queued turn that answers all messages that wait, created if need be. Needs the lock."""
-    turn = conversation.turns.filter(status=Turn.Status.QUEUED).first()
-    turn = turn or queue(conversation, question="")
-    conversation.messages.filter(turn=None).update(turn=turn)
-    asked = turn.messages.filter(from_person=True)
-    turn.question = "\n\n".join(message.text for message in asked)
-    turn.save(update_fields=["question"])
+def active_turn(conversation: Conversation) -> Turn | None:
+    """The turn that waits or is being answered. One whose process has died is closed first."""
+    turn = conversation.turns.active().first()
+    if turn and turn.is_abandoned and _close_abandoned(turn.pk):
+        return conversation.turns.active().first()
     return turn
+
+
+def queue_waiting(conversation: Conversation, queued: Turn | None = None) -> Turn | None:
+    """The queued turn that answers all messages that wait: `queued`, or a new one. None if none waits.
+
+    Needs the lock.
+    """
+    waiting = conversation.messages.filter(turn=None, from_person=True)
+    if not (asked := [message.text for message in waiting]):
+        return queued
+    if queued is None:
+        queued = queue(conversation, question="\n\n".join(asked))
+    else:
+        queued.question = "\n\n".join([queued.question, *asked])
+        queued.save(update_fields=["question"])
+    conversation.messages.filter(turn=None).update(turn=queued)
+    return queued
 
 
 def add_note(conversation: Conversation, note: str, turn: Turn | None = None) -> Message:
@@ -74,11 +88,14 @@ def add_note(conversation: Conversation, note: str, turn: Turn | None = None) ->
 
 def close(turn: Turn, *, status: str, error: str = "", params: dict[str, Any] | None = None) -> Turn | None:
     """End an active turn. Returns the turn that was queued for messages that waited for the end, if any."""
-    turn.status, turn.error, turn.error_params = status, error, params or {}
-    turn.finished_at = timezone.now()
+    _end(turn, status, error, params or {})
     turn.save(update_fields=["status", "error", "error_params", "finished_at"])
-    waiting = turn.conversation.messages.filter(turn=None, from_person=True)
-    return queue_waiting(turn.conversation) if waiting.exists() else None
+    return queue_waiting(turn.conversation)
+
+
+def _end(turn: Turn, status: str, error: str, params: dict[str, Any]) -> None:
+    turn.status, turn.error, turn.error_params = status, error, params
+    turn.finished_at = timezone.now()
 
 
 # -- the beginning of a turn -------------------------------------------------------------------------------
@@ -99,22 +116,31 @@ def claim(turn_id: int, model: str) -> Claim | None:
     turn.status, turn.model = Turn.Status.RUNNING, model
     turn.started_at = turn.heartbeat_at = timezone.now()
     turn.save(update_fields=["status", "model", "started_at", "heartbeat_at"])
-    add_note(turn.conversation, _opening_note(turn, user), turn)
-    used_ids = turn.conversation.tool_calls.values_list("tool_use_id", flat=True)
-    return Claim(turn, user, load_history(turn), set(used_ids))
+    turns = _turns_until(turn)
+    add_note(turn.conversation, _opening_note(turn, user, turns), turn)
+    claimed = Claim(turn, user, load_history(turn, turns))
+    if len(turns) > 1:
+        claimed.used_ids.update(turn.conversation.tool_calls.values_list("tool_use_id", flat=True))
+    return claimed
 
 
-def _opening_note(turn: Turn, user: User) -> str:
+def _turns_until(turn: Turn) -> list[Turn]:
+    """The turns of the conversation up to this one, with what the history needs of them."""
+    turns = turn.conversation.turns.filter(pk__lte=turn.pk)
+    return list(turns.only("conversation_id", "retry_of_id", "status", "error", "error_params"))
+
+
+def _opening_note(turn: Turn, user: User, turns: Sequence[Turn]) -> str:
     now = timezone.localtime(turn.started_at)
     opening = notes.context(now, user.get_full_name() or user.get_username(), user.get_username())
-    before = turn.conversation.turns.filter(pk__lt=turn.pk).last()
+    before = turns[-2] if len(turns) > 1 else None
     return f"{notes.broken_off(before)}\n{opening}" if before and before.is_incomplete else opening
 
 
-def load_history(turn: Turn) -> History:
+def load_history(turn: Turn, turns: Sequence[Turn] | None = None) -> History:
     """All that is sent for this turn: the turns from the first one that fits, in their order."""
     conversation = turn.conversation
-    turns = list(conversation.turns.filter(pk__gte=conversation.first_sent_turn, pk__lte=turn.pk))
+    turns = [one for one in turns or _turns_until(turn) if one.pk >= conversation.first_sent_turn]
     messages = Message.objects.filter(turn__in=turns).order_by("turn_id", "id")
     rows = rows_of(_without_refused(messages, turns), _groups(turns))
     return History(rows, conversation.thinking_from, _left_out(conversation))
@@ -180,19 +206,19 @@ def commit_step(
     Raises `TurnClosed`, with nothing written, if the turn was stopped in the meantime.
     """
     turn = _running(turn_id)
-    said = _add(turn, Message.Role.ASSISTANT, content)
     scope = Scope(turn.conversation.user, turn.conversation, turn)
     stored = [run_call(scope, call) for call in calls]
-    if not stored:
-        return [said], []
-    return [said, _add(turn, Message.Role.USER, [_result_block(call) for call in stored])], stored
+    messages = [(Message.Role.ASSISTANT, content)]
+    if stored:
+        messages.append((Message.Role.USER, [_result_block(call) for call in stored]))
+    return _add(turn, *messages), stored
 
 
 def add_nudge(turn_id: int, note: str) -> Row:
     """A note of ours in the middle of a turn."""
     with transaction.atomic():
         turn = _running(turn_id)
-        return _add(turn, Message.Role.USER, [{"type": "text", "text": note}])
+        return _add(turn, (Message.Role.USER, [{"type": "text", "text": note}]))[0]
 
 
 def _running(turn_id: int) -> Turn:
@@ -202,9 +228,13 @@ def _running(turn_id: int) -> Turn:
     return turn
 
 
-def _add(turn: Turn, role: str, content: list[Block]) -> Row:
-    message = Message.objects.create(conversation=turn.conversation, turn=turn, role=role, content=content)
-    return row_of(message, {turn.pk: _root(turn)})
+def _add(turn: Turn, *messages: tuple[str, list[Block]]) -> list[Row]:
+    """Store messages by role and content, in their order."""
+    added = Message.objects.bulk_create(
+        Message(conversation=turn.conversation, turn=turn, role=role, content=content)
+        for role, content in messages
+    )
+    return rows_of(added, {turn.pk: _root(turn)})
 
 
 def _root(turn: Turn) -> int:
@@ -267,24 +297,33 @@ def _remember(conversation: Conversation, seen: dict[int, Seen]) -> None:
     """
     if not seen:
         return
-    written = _written_in(conversation)
-    known = dict(conversation.known_tickets.filter(ticket__in=seen).values_list("ticket_id", "addresses"))
+    addresses = _addresses(conversation, seen)
     ConversationTicket.objects.bulk_create(
         [
             ConversationTicket(
                 conversation=conversation,
                 ticket_id=ticket_id,
                 version_seen=look.version,
-                addresses=sorted(
-                    {*known.get(ticket_id, ()), *(one for one in look.addresses if one not in written)}
-                ),
+                addresses=addresses.get(ticket_id, []),
             )
             for ticket_id, look in sorted(seen.items())
         ],
         update_conflicts=True,
         unique_fields=["conversation", "ticket"],
-        update_fields=["version_seen", "addresses"],
+        update_fields=["version_seen", "addresses"] if addresses else ["version_seen"],
     )
+
+
+def _addresses(conversation: Conversation, seen: dict[int, Seen]) -> dict[int, list[str]]:
+    """By ticket, the addresses known before and those seen now; empty if there is none among these."""
+    if not any(look.addresses for look in seen.values()):
+        return {}
+    written = _written_in(conversation)
+    known = dict(conversation.known_tickets.filter(ticket__in=seen).values_list("ticket_id", "addresses"))
+    return {
+        ticket_id: sorted({*known.get(ticket_id, ()), *(one for one in look.addresses if one not in written)})
+        for ticket_id, look in seen.items()
+    }
 
 
 def _result_block(call: ToolCall) -> Block:
@@ -303,21 +342,23 @@ def keep_alive(turn_id: int, partial: str) -> bool:
 
 @transaction.atomic
 def finish(turn_id: int, record: Record) -> tuple[Turn, Turn | None]:
-    """Store what the turn was. Returns it with the turn that is queued next, if messages waited for its end.
+    """Store what the turn was, with the message that ends it. Returns it with the turn that is queued next,
+    if messages waited for its end.
 
-    If it was stopped from outside, it stays what it was made then; its record is completed all the same.
+    If it was stopped from outside, it stays what it was made then, and what was said stays a part of an
+    answer; its record is completed all the same.
     """
     turn = lock_turn(turn_id)
-    following = None
-    if turn.status == Turn.Status.RUNNING:
-        following = close(turn, status=record.status, error=record.error, params=record.error_params)
-    else:
-        following = turn.conversation.turns.active().first()
+    conversation, running = turn.conversation, turn.status == Turn.Status.RUNNING
+    if running:
+        _end(turn, record.status, record.error, record.error_params)
+        if record.last_message:
+            _add(turn, (Message.Role.ASSISTANT, record.last_message))
+            record.keep_text(record.last_message)
     record.fill(turn)
     grounding.count(turn)
     turn.save()
-    Conversation.objects.filter(pk=turn.conversation_id).update(updated_at=timezone.now())
-    return turn, following
+    return turn, queue_waiting(conversation) if running else conversation.turns.active().first()
 
 
 def look(turn_id: int) -> tuple[Turn, Turn | None]:

@@ -112,8 +112,11 @@ class _Reader:
     def __init__(self, conversation: Conversation, user: User, turns: Sequence[Turn]) -> None:
         self.turns = turns
         self.messages = _by_turn(Message.objects.filter(turn__in=turns).order_by("id"))
-        self.calls = _by_turn(ToolCall.objects.filter(turn__in=turns).order_by("id"))
-        known = list(conversation.known_tickets.all()) if self.calls or self.messages else []
+        # Where nothing was said yet no tool has run, and there is no link to judge.
+        self.calls, known = _by_turn([]), []
+        if any(row.role == Message.Role.ASSISTANT for rows in self.messages.values() for row in rows):
+            self.calls = _by_turn(ToolCall.objects.filter(turn__in=turns).order_by("id"))
+            known = list(conversation.known_tickets.all())
         self.links, self.known = grounding.allowed_by(known)
         self.judged = {row.ticket_id: row.judgement for row in known}
         self.tickets = self._tickets(user)

@@ -18,7 +18,7 @@ from django.db import connections, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils import timezone, translation
+from django.utils import translation
 from django.utils.crypto import get_random_string
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -26,7 +26,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from assistant import loop, services, sse
 from assistant.db import run_db
-from assistant.models import ABANDONED_AFTER, Conversation, ConversationTicket, Message, ToolCall, Turn
+from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
 from assistant.transcript import TurnView, load_transcript, load_turn
 from retrieval.access import for_ticket_staff, person
 from retrieval.state import search_state
@@ -72,19 +72,11 @@ def thread(request: HttpRequest, conversation_id: int) -> HttpResponse:
     known = (conversation for conversation in listed if conversation.pk == conversation_id)
     conversation = next(known, None) or owned(request, conversation_id)
     views = load_transcript(conversation, person(request))
-    if any(_seems_dead(view.turn) for view in views):
+    if any(view.turn.is_abandoned for view in views):
         services.close_abandoned_turns(conversation)
         views = load_transcript(conversation, person(request))
     context = _frame(listed, conversation) | _tail_context(conversation, views)
     return render(request, "assistant/chat.html", context)
-
-
-def _seems_dead(turn: Turn) -> bool:
-    """Whether a look at the database is worth it: a running turn without a recent sign of life."""
-    silent_since = timezone.now() - ABANDONED_AFTER
-    return turn.status == Turn.Status.RUNNING and (
-        turn.heartbeat_at is None or turn.heartbeat_at < silent_since
-    )
 
 
 def _listed(request: HttpRequest) -> list[Conversation]:
@@ -125,9 +117,10 @@ def _tail(request: HttpRequest, conversation: Conversation, **more: Any) -> Http
     views = [load_turn(turn, user) for turn in newer]
     # What the person has just done may take the offer to try again from the turn before. A mere look changes
     # nothing there, and must not replace a button that is being pressed.
-    last = conversation.turns.filter(pk=after).select_related("conversation").first()
-    if request.method == "POST" and last and last.is_incomplete:
-        more["outdated"] = load_turn(last, user)
+    if request.method == "POST" and after:
+        last = conversation.turns.filter(pk=after).select_related("conversation").first()
+        if last and last.is_incomplete:
+            more["outdated"] = load_turn(last, user)
     context = {"conversation": conversation} | _tail_context(conversation, views, after) | more
     return render(request, "assistant/_tail.html", context)
 
@@ -343,14 +336,12 @@ def rate(request: HttpRequest, conversation_id: int, turn_id: int) -> HttpRespon
 # --- the answer itself ------------------------------------------------------------------------------------
 
 
-@login_required
 @require_GET
-async def stream(
-    request: HttpRequest, conversation_id: int, turn_id: int
-) -> HttpResponse | StreamingHttpResponse:
+@for_ticket_staff
+def stream(request: HttpRequest, conversation_id: int, turn_id: int) -> StreamingHttpResponse:
     """Runs the turn and sends what happens, as server-sent events. Connecting again runs nothing twice."""
-    await _release_connection()
-    turn = await run_db(owned_turn, request, conversation_id, turn_id)
+    turn = owned_turn(request, conversation_id, turn_id)
+    _close_idle_connections()
     return StreamingHttpResponse(
         sse.stream(request, turn),
         content_type="text/event-stream; charset=utf-8",
@@ -362,8 +353,8 @@ async def stream(
 @require_POST
 async def answer(request: HttpRequest, conversation_id: int, turn_id: int) -> HttpResponse:
     """The way without JavaScript: runs the turn to its end and goes back to the page."""
-    await _release_connection()
     turn = await run_db(owned_turn, request, conversation_id, turn_id)
+    await sync_to_async(_close_idle_connections)()
     getattr(request, "scope", {}).get(
         "helpdesk.leave", lambda: None
     )()  # others need not wait for this answer
@@ -372,12 +363,8 @@ async def answer(request: HttpRequest, conversation_id: int, turn_id: int) -> Ht
     return _back(turn.conversation)
 
 
-async def _release_connection() -> None:
-    """Give back the connection of the request's thread, held else for as long as the answer takes."""
-    await sync_to_async(_close_idle_connections)()
-
-
 def _close_idle_connections() -> None:
+    """Give back the connection of the request's thread, held else for as long as the answer takes."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close()

@@ -20,11 +20,12 @@ from typing import Any
 import corpus
 import httpx
 import uvicorn
+import uvloop
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
-from django.core.asgi import get_asgi_application
 from django.core.management import call_command
+from django.db import connection
 
 from assistant.db import run_db
 from assistant.models import Conversation, Turn
@@ -102,8 +103,10 @@ async def one_turn(browser: httpx.AsyncClient, model: Timed, text: str) -> tuple
 
 
 async def measure(turns: int, session: str) -> list[tuple[float, float]]:
+    from helpdesk.asgi import application as site  # as deployed; it wants a process without connections
+
     model = Timed(application(0.005, settings.ASSISTANT_MODEL))
-    async with served(model) as model_address, served(get_asgi_application()) as address:
+    async with served(model) as model_address, served(site) as address:
         settings.ANTHROPIC_BASE_URL = model_address
         cookies = {settings.SESSION_COOKIE_NAME: session}
         async with httpx.AsyncClient(base_url=address, cookies=cookies, timeout=60) as browser:
@@ -122,7 +125,9 @@ def main() -> None:
     options = parser.parse_args()
     settings.ASSISTANT_MESSAGES_PER_MINUTE = settings.ASSISTANT_DAILY_TOKENS_PER_USER = 0
     with corpus.database():
-        measured = asyncio.run(measure(options.turns, prepare(options.tickets)))
+        session = prepare(options.tickets)
+        connection.close()
+        measured = uvloop.run(measure(options.turns, session))
     product = [total - model for total, model in measured]
     print(f"turns                       {len(measured)}")
     print(f"whole turn, median          {median(total for total, _model in measured):7.1f} ms")

@@ -19,7 +19,10 @@ with one_sentence_errors():
     application = Turnstile(get_asgi_application())
     import_module(settings.ROOT_URLCONF)  # and with it all that the first request would wait for else
 
+    from retrieval.embedders import warm_up
+
 # What is loaded by now stays: a quarter of a million objects, which each full collection would look at again
 # while everybody waits.
 gc.collect()
 gc.freeze()
+warm_up()

@@ -126,7 +126,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "axes.middleware.AxesMiddleware",  # the last, as it answers in place of a login page
+    "axes.middleware.AxesMiddleware",  # after all that could answer, as it does so in place of a login page
+    "helpdesk.middleware.in_one_thread",  # innermost
 ]
 
 ROOT_URLCONF = "helpdesk.urls"
@@ -157,7 +158,8 @@ EMBEDDED_POSTGRES_DIR = VAR_DIR / "postgres"
 def _database() -> dict[str, Any]:
     address = read.text(env, "DATABASE_URL")
     if not address:
-        return {"ENGINE": "helpdesk.embedded_backend", "NAME": "helpdesk", "CONN_HEALTH_CHECKS": True}
+        embedded = {"ENGINE": "helpdesk.embedded_backend", "NAME": "helpdesk", "OPTIONS": {}}
+        return embedded | {"CONN_HEALTH_CHECKS": True}
     # Behind PgBouncer in transaction mode a cursor would outlive the connection that it belongs to.
     # Statements are not prepared, and locks end with their transaction anyway.
     pooled = read.flag(env, "DATABASE_POOLED", False)
@@ -168,6 +170,8 @@ DATABASES = {"default": _database()}
 # A replica that searches read from, see retrieval/replica.py. Read-only even if it leads to the primary.
 if SEARCH_DATABASE_URL := read.text(env, "SEARCH_DATABASE_URL"):
     DATABASES["search"] = read.replica(SEARCH_DATABASE_URL) | {"CONN_HEALTH_CHECKS": True}
+# The most that one web process opens; see helpdesk/pool.py.
+DATABASE_CONNECTIONS = read.integer(env, "DATABASE_CONNECTIONS", 12, minimum=4, maximum=100)
 
 # --- people and languages -----------------------------------------------------------------------------------
 

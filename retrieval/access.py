@@ -8,11 +8,11 @@ from urllib.parse import urlencode, urlsplit
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from tickets.permissions import may_view
 
-View = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 
 
 def person(request: HttpRequest) -> User:
@@ -27,12 +27,12 @@ def for_ticket_staff(view: View) -> View:
 
     @login_required
     @wraps(view)
-    def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         person(request)
         return view(request, *args, **kwargs)
 
     @wraps(view)
-    def entry(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def entry(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if request.headers.get("HX-Request") and not request.user.is_authenticated:
             return _login_of_the_whole_page(request)
         return checked(request, *args, **kwargs)

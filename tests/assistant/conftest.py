@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from pytest_django import Settings
 
-from assistant import calls, client, db, loop
+from assistant import calls, client, loop
 from assistant.events import Event, TurnFinished
 from assistant.models import Conversation, Turn
 from assistant.services import post_message
@@ -17,9 +17,8 @@ from tests.fakes.claude import ScriptedClaude
 
 
 @pytest.fixture(autouse=True)
-def _no_kept_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The database of a test can only be dropped when nobody is connected; and retries need not be slow."""
-    monkeypatch.setattr(db, "KEEP_SECONDS", 0.0)
+def _no_long_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries and looks at a turn that somebody else answers need not be slow."""
     monkeypatch.setattr(calls, "RETRY_SECONDS", (0.01, 0.02))
     monkeypatch.setattr(loop, "FOLLOW_SECONDS", 0.05)
 
