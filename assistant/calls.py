@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from django.utils.translation import ngettext_lazy
 
 from assistant import client as api
 from assistant import history as sent
-from assistant import store
+from assistant import running, store
 from assistant.db import run_db
 from assistant.events import Event, Notice, Retrying
 from assistant.faults import Fault
@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 # Pauses before the second and third try, unless the server names its own.
 RETRY_SECONDS = (1.0, 4.0)
 LONGEST_WAIT = 20.0
+# So many answers are read as they come; more share that many reads a second.
+FEW_ANSWERS = 40
+READS_PER_SECOND = 500
 VALID_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 LEFT_OUT = ngettext_lazy(
@@ -203,24 +206,43 @@ class _Reading:
     def __init__(self, said: Callable[[str], None]) -> None:
         self.said = said
         self.message = IncomingMessage()
+        self.heard = False  # since the last look: a ping is no part of the answer
+        self.speaking = False
 
     async def read(self, request: dict[str, Any]) -> Reply:
         """The reply. Raises whatever the SDK and the transport raise, and `Fault` for a stream that reports
         an error or has no end.
         """
-        message, loop = self.message, asyncio.get_running_loop()
+        message = self.message
         create = api.client().messages.with_streaming_response.create
-        async with asyncio.timeout(api.STALL_SECONDS) as patience, create(**request, stream=True) as response:
-            async for event in events_of(response.iter_bytes()):
-                if event["type"] == "error":
-                    raise api.fault_of_event(event)
-                if event["type"] != "ping":
-                    patience.reschedule(loop.time() + api.STALL_SECONDS)
-                if text := message.take(event):
-                    self.said(text)
+        async with asyncio.timeout(api.STALL_SECONDS) as self.patience:
+            async with create(**request, stream=True) as response:
+                async for event in events_of(self._unhurried(response.iter_bytes())):
+                    self._take(event)
         if not message.complete:
             raise Fault("connection_lost" if message.started else "garbled", detail="no end of the message")
         return Reply(message.content, message.stop_reason, message.unreadable)
+
+    def _take(self, event: dict[str, Any]) -> None:
+        if event["type"] == "error":
+            raise api.fault_of_event(event)
+        if event["type"] != "ping":
+            self.heard = True
+        if text := self.message.take(event):
+            self.speaking = True
+            self.said(text)
+
+    async def _unhurried(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """The body, with pauses once the answer is visible where many answers are being written: so all of
+        them together cost the process the same number of reads.
+        """
+        async for chunk in chunks:
+            self.heard = False
+            yield chunk
+            if self.heard:
+                self.patience.reschedule(asyncio.get_running_loop().time() + api.STALL_SECONDS)
+            if self.speaking and (answers := running.count()) > FEW_ANSWERS:
+                await asyncio.sleep(answers / READS_PER_SECOND)
 
     def count_tokens(self, record: Record) -> None:
         """Add what the call used, as far as it has been said. An aborted call has been paid for as well."""

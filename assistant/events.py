@@ -68,6 +68,11 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Silence:
+    """Nothing has happened for a while; said so that nobody on the way takes the line for dead."""
+
+
+@dataclass(frozen=True, slots=True)
 class TurnFinished:
     """Always the last event. Everything is stored by now: the page can render the turn from the database."""
 
@@ -79,5 +84,13 @@ class TurnFinished:
 
 
 Event = (
-    TurnStarted | TextDelta | ToolStarted | ToolFinished | CandidatesFound | Retrying | Notice | TurnFinished
+    TurnStarted
+    | TextDelta
+    | ToolStarted
+    | ToolFinished
+    | CandidatesFound
+    | Retrying
+    | Notice
+    | Silence
+    | TurnFinished
 )

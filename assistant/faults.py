@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SENTENCES: dict[str, StrOrPromise] = {
     # Faults of the line
-    "key_refused": _("Claude refused the API key. An administrator has to check ANTHROPIC_API_KEY."),
+    "key_refused": _("The model refused the API key. An administrator has to check ANTHROPIC_API_KEY."),
     "forbidden": _(
         "The API key may not use this model or feature. An administrator has to check its permissions."
     ),
@@ -26,37 +26,41 @@ SENTENCES: dict[str, StrOrPromise] = {
     "model_unknown": _(
         'The model "{model}" is not known there. An administrator has to check ASSISTANT_MODEL.'
     ),
-    "unreachable_api": _("The address set as ANTHROPIC_BASE_URL does not speak Claude's interface."),
+    "unreachable_api": _("The address set as ANTHROPIC_BASE_URL does not speak the Messages API."),
     "bad_request": _(
-        "Claude rejected the request as invalid. This is a fault of this product; the log has the details."
+        "The model rejected the request as invalid. This is a fault of this product; the log has the details."
     ),
     "too_large": _(
-        "The request is too large for Claude. Please start a new conversation or send a shorter text."
+        "The request is too large for the model. Please start a new conversation or send a shorter text."
     ),
-    "prompt_too_long": _("The conversation is too long for Claude. Please start a new one."),
-    "signature": _("Claude rejected the earlier part of this conversation. Please start a new one."),
-    "rate_limited": _("Claude accepts no more requests at the moment."),
+    "prompt_too_long": _("The conversation is too long for the model. Please start a new one."),
+    "signature": _("The model rejected the earlier part of this conversation. Please start a new one."),
+    "rate_limited": _("The model accepts no more requests at the moment."),
     "rate_limited_until": _(
-        "Claude accepts no more requests at the moment. Please try again in {seconds} s."
+        "The model accepts no more requests at the moment. Please try again in {seconds} s."
     ),
-    "server_error": _("Claude has an internal fault at the moment. Please try again."),
-    "overloaded": _("Claude is overloaded at the moment. Please try again in a little while."),
-    "timeout": _("Claude did not answer in time. Please try again."),
+    "server_error": _("The model has an internal fault at the moment. Please try again."),
+    "overloaded": _("The model is overloaded at the moment. Please try again in a little while."),
+    "timeout": _("The model did not answer in time. Please try again."),
     "stalled": _("The answer stopped coming in and was given up. Please try again."),
-    "unreachable": _("Claude cannot be reached: no connection. Please try again, or ask an administrator."),
-    "connection_lost": _("The connection to Claude broke off in the middle of the answer. Please try again."),
-    "garbled": _("Claude sent an answer that could not be read. Please try again."),
+    "unreachable": _(
+        "The model cannot be reached: no connection. Please try again, or ask an administrator."
+    ),
+    "connection_lost": _(
+        "The connection to the model broke off in the middle of the answer. Please try again."
+    ),
+    "garbled": _("The model sent an answer that could not be read. Please try again."),
     "internal": _("Something went wrong inside this product; the log has the details. Please try again."),
     # Endings that are not a whole answer
     "cut": _("The answer was cut off because it reached its maximum length."),
-    "refusal": _("Claude declined to answer this message. Please put it differently."),
+    "refusal": _("The model declined to answer this message. Please put it differently."),
     "context_full": _(
-        "The conversation has become too long for Claude; the answer was cut off. "
+        "The conversation has become too long for the model; the answer was cut off. "
         "From the next message on, the earlier ones are left out."
     ),
     "stop_sequence": _("The answer ended at a stop marker and may be incomplete."),
     "unknown_stop": _('The answer ended for an unknown reason ("{stop_reason}") and may be incomplete.'),
-    "empty_answer": _("Claude gave no answer. Please try again."),
+    "empty_answer": _("The model gave no answer. Please try again."),
     "step_limit": _("The assistant was stopped after {steps} steps without reaching an answer."),
     "stopped": _("You stopped this answer."),
     "disconnected": _("The connection was closed before this answer was finished."),

@@ -24,6 +24,7 @@ from assistant.endings import Ending, ending_of
 from assistant.events import (
     CandidatesFound,
     Event,
+    Silence,
     TextDelta,
     ToolFinished,
     ToolStarted,
@@ -42,8 +43,9 @@ from assistant.wording import label, summary
 
 log = logging.getLogger(__name__)
 
-HEARTBEAT_SECONDS = 3.0
+HEARTBEAT_SECONDS = 4.0
 FOLLOW_SECONDS = 1.0
+SILENCE_SECONDS = 15.0
 JOIN_SECONDS = 0.1
 Emit = Callable[[Event], None]
 
@@ -62,11 +64,19 @@ async def run_turn(turn_id: int) -> AsyncGenerator[Event, None]:
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     task = asyncio.create_task(_answer(claim, events), name=f"turn-{turn_id}")
     try:
-        while (happened := await events.get()) is not None:
+        while (happened := await _next(events)) is not None:
             yield happened
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+async def _next(events: asyncio.Queue[Event | None]) -> Event | None:
+    try:
+        async with asyncio.timeout(SILENCE_SECONDS):
+            return await events.get()
+    except TimeoutError:
+        return Silence()
 
 
 async def _follow(turn_id: int) -> AsyncGenerator[Event, None]:
@@ -78,6 +88,7 @@ async def _follow(turn_id: int) -> AsyncGenerator[Event, None]:
             yield _finished(turn, following)
             return
         await asyncio.sleep(FOLLOW_SECONDS)
+        yield Silence()
 
 
 async def _answer(claim: store.Claim, events: asyncio.Queue[Event | None]) -> None:
@@ -114,11 +125,11 @@ class _Pieces:
     def say(self, text: str) -> None:
         self._text += text
         if self._timer is None:
-            self._flush()
+            self.flush()
             self._timer = asyncio.get_running_loop().call_later(JOIN_SECONDS, self._due)
 
     def emit(self, event: Event) -> None:
-        self._flush()
+        self.flush()
         self._send(event)
 
     def _due(self) -> None:
@@ -126,7 +137,7 @@ class _Pieces:
         if self._text:
             self.say("")
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         if self._text:
             text, self._text = self._text, ""
             self._send(TextDelta(text))
@@ -205,6 +216,7 @@ class _Answering:
             last = step == settings.ASSISTANT_MAX_STEPS
             with self.watch.model(self.record):
                 reply = await self.talk.ask(may_use_tools=not last)
+            self.pieces.flush()  # the last word need not wait until all is stored
             ending = await self._after(reply, last)
             if ending is not None:
                 return ending

@@ -21,6 +21,10 @@ def registered(turn_id: int, task: asyncio.Task[Any]) -> Iterator[None]:
         _tasks.pop(turn_id, None)
 
 
+def count() -> int:
+    return len(_tasks)
+
+
 def cancel(turn_id: int) -> bool:
     """Stop the task of this turn if it runs here; callable from any thread."""
     task = _tasks.get(turn_id)

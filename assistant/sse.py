@@ -6,9 +6,8 @@ notices; appended), `state` (the line below), `done` (the whole turn, rendered f
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any, cast
 
 from django.contrib.auth.models import User
@@ -23,10 +22,6 @@ from assistant.db import run_db
 from assistant.models import Turn
 from assistant.transcript import cards, load_turn
 
-KEEP_ALIVE_SECONDS = 15.0
-# So many events may wait for a slow reader before the model's stream is read more slowly too.
-QUEUE_LENGTH = 256
-
 
 def message(name: str, html: str) -> bytes:
     """One server-sent event. The format knows lines only, so every kind of line end is one."""
@@ -40,69 +35,9 @@ async def stream(request: HttpRequest, turn: Turn) -> AsyncIterator[bytes]:
     """The turn as it happens, ending with `done`. Closing the iterator stops the turn."""
     page = LivePage(request, turn)
     yield b": connected\n\n"
-    async for happened in _with_pauses(turn.pk):
-        if not happened:
-            yield b": keep-alive\n\n"
-        for event in _joined(happened):
+    async with aclosing(loop.run_turn(turn.pk)) as happening:
+        async for event in happening:
             yield await page.show(event)
-
-
-async def _with_pauses(turn_id: int) -> AsyncIterator[list[events.Event]]:
-    """Batches of what has happened; an empty one when nothing has for a while.
-
-    The loop is read by a task of its own: a pause must not cancel it, and what comes in while the browser is
-    slow is joined into fewer messages.
-    """
-    queue: asyncio.Queue[events.Event | None] = asyncio.Queue(QUEUE_LENGTH)
-    task = asyncio.create_task(_fill(queue, turn_id))
-    try:
-        while True:
-            batch = await _next_batch(queue)
-            yield [event for event in batch if event is not None]
-            if None in batch:
-                await task
-                return
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-
-async def _fill(queue: asyncio.Queue[events.Event | None], turn_id: int) -> None:
-    try:
-        async with aclosing(loop.run_turn(turn_id)) as happening:
-            async for event in happening:
-                await queue.put(event)
-    except Exception:
-        await queue.put(None)
-        raise
-    await queue.put(None)
-
-
-async def _next_batch(queue: asyncio.Queue[events.Event | None]) -> list[events.Event | None]:
-    try:
-        async with asyncio.timeout(KEEP_ALIVE_SECONDS):
-            batch = [await queue.get()]
-    except TimeoutError:
-        return []
-    while not queue.empty():
-        batch.append(queue.get_nowait())
-    return batch
-
-
-def _joined(batch: list[events.Event]) -> Iterator[events.Event]:
-    """Neighbouring pieces of text as one, so that a fast model does not cost a message a word."""
-    text = ""
-    for event in batch:
-        if isinstance(event, events.TextDelta):
-            text += event.text
-            continue
-        if text:
-            yield events.TextDelta(text)
-            text = ""
-        yield event
-    if text:
-        yield events.TextDelta(text)
 
 
 class LivePage:
@@ -119,6 +54,8 @@ class LivePage:
         if isinstance(event, events.TextDelta):
             self.text += event.text
             return message("text", escape(event.text))
+        if isinstance(event, events.Silence):
+            return b": keep-alive\n\n"
         if isinstance(event, events.TurnFinished | events.CandidatesFound):
             return await run_db(self._render, event)  # these two read the database
         return self._render(event)

@@ -43,10 +43,13 @@ class Claim:
 
 def lock_turn(turn_id: int) -> Turn:
     """The turn as it is now, with its conversation locked: the order of all changes of a conversation."""
-    locked = Conversation.objects.select_for_update(of=("self",), no_key=True).filter(turns=turn_id)
-    if not locked.values_list("pk"):
+    conversations = Conversation.objects.select_for_update(of=("self",), no_key=True).select_related("user")
+    conversation = conversations.filter(turns=turn_id).first()
+    if conversation is None:
         raise Turn.DoesNotExist
-    return Turn.objects.select_related("conversation__user").get(pk=turn_id)
+    turn = Turn.objects.get(pk=turn_id)  # after the lock, and not joined to it: as it is now
+    turn.conversation = conversation
+    return turn
 
 
 def queue(conversation: Conversation, *, question: str, retry_of: Turn | None = None) -> Turn:

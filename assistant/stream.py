@@ -19,6 +19,7 @@ from assistant.history import THINKING, Block
 Event = dict[str, Any]
 
 BLANK_LINE = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+DATA = re.compile(rb"(?:\A|[\r\n])data: ?([^\r\n]*)")
 # What a delta adds to, by its type: the key in the delta, and in the block.
 GROWING = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
@@ -29,13 +30,8 @@ async def events_of(chunks: AsyncIterable[bytes]) -> AsyncIterator[Event]:
     async for chunk in chunks:
         *messages, buffer = BLANK_LINE.split(buffer + chunk)
         for message in messages:
-            if data := _data(message):
-                yield orjson.loads(data)
-
-
-def _data(message: bytes) -> bytes:
-    lines = (line.removeprefix(b"data:") for line in message.splitlines() if line.startswith(b"data:"))
-    return b"\n".join(line.removeprefix(b" ") for line in lines)
+            if data := DATA.findall(message):
+                yield orjson.loads(b"\n".join(data))
 
 
 @dataclass(slots=True)

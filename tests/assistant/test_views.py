@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from assistant import sse
+from assistant import loop, sse
 from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
 from tests.factories import TicketFactory, UserFactory
 from tests.fakes.claude import Drop, ScriptedClaude
@@ -363,7 +363,7 @@ def test_retry_only_what_is_broken(web: Client, conversation: Conversation, turn
     assert web.post(address, headers=HTMX).status_code == 422
     broken = make_turn(conversation, answer="", status=Turn.Status.FAILED, error="timeout")
     html = web.get(f"/chat/{conversation.pk}/").content.decode()
-    assert "Claude did not answer in time." in html
+    assert "The model did not answer in time." in html
     assert "Try again" in html
     sent = {"after": str(broken.pk)}
     html = web.post(f"/chat/{conversation.pk}/turns/{broken.pk}/retry/", sent, headers=HTMX).content.decode()
@@ -563,7 +563,7 @@ def test_long_silence_is_filled_with_comments(
 ) -> None:
     from tests.fakes.claude import Pace
 
-    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(loop, "SILENCE_SECONDS", 0.05)
     claude.reply("Slow.", pace=Pace(first=0.4, token=0.01))
     turn = queued(conversation)
     body = browser_like.get(f"/chat/{conversation.pk}/turns/{turn.pk}/stream/").text
