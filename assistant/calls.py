@@ -34,7 +34,7 @@ RETRY_SECONDS = (1.0, 4.0)
 LONGEST_WAIT = 20.0
 # So many answers are read as they come; more share that many reads a second.
 FEW_ANSWERS = 40
-READS_PER_SECOND = 500
+READS_PER_SECOND = 400
 VALID_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 LEFT_OUT = ngettext_lazy(

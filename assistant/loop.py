@@ -43,7 +43,7 @@ from assistant.wording import label, summary
 
 log = logging.getLogger(__name__)
 
-HEARTBEAT_SECONDS = 4.0
+HEARTBEAT_SECONDS = 5.0
 FOLLOW_SECONDS = 1.0
 SILENCE_SECONDS = 15.0
 JOIN_SECONDS = 0.1
