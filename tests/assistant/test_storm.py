@@ -1,9 +1,11 @@
 """Many turns with faults at random places: nothing is written twice and every conversation lives on.
 
 ScriptedClaude refuses what the real API refuses (an orphaned tool use, wrong thinking, a broken order of
-roles), and a refused request fails the test.
+roles), and a refused request fails the test. `STORM_SEEDS=40 pytest -n 2 tests/assistant/test_storm.py` runs
+more than a thousand turns.
 """
 
+import os
 import random
 from collections import Counter
 
@@ -106,7 +108,7 @@ class Weather:
         return self.random.choice(faults)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", range(1, int(os.environ.get("STORM_SEEDS", "2")) + 1))
 def test_storm(
     ask: Ask,
     claude: ScriptedClaude,
