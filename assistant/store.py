@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -16,15 +16,13 @@ from django.utils import timezone
 from assistant import grounding, limits, notes
 from assistant.history import Block, History, Row, rows_of
 from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
+from assistant.record import Record
 from assistant.refusals import Refused
 from assistant.tools.definitions import WRITING_TOOLS
 from assistant.tools.execution import Call
 from assistant.tools.results import Result, Seen, hit_for_record
 from assistant.tools.scope import Scope
 from tickets.text import clean_text
-
-if TYPE_CHECKING:
-    from assistant.loop import Record
 
 
 class TurnClosed(Exception):
@@ -122,7 +120,7 @@ def claim(turn_id: int, model: str) -> Claim | None:
     turns = _turns_until(turn)
     add_note(turn.conversation, _opening_note(turn, user, turns), turn)
     claimed = Claim(turn, user, load_history(turn, turns))
-    if len(turns) > 1:
+    if len(turns) > 1:  # in the first turn there are none yet
         claimed.used_ids.update(turn.conversation.tool_calls.values_list("tool_use_id", flat=True))
     return claimed
 

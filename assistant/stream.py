@@ -7,12 +7,11 @@ need three processors for it. Protocol: docs.anthropic.com, "Streaming Messages"
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
-
-import orjson
 
 from assistant.history import THINKING, Block
 
@@ -31,7 +30,7 @@ async def events_of(chunks: AsyncIterable[bytes]) -> AsyncIterator[Event]:
         *messages, buffer = BLANK_LINE.split(buffer + chunk)
         for message in messages:
             if data := DATA.findall(message):
-                yield orjson.loads(b"\n".join(data))
+                yield json.loads(b"\n".join(data))
 
 
 @dataclass(slots=True)
@@ -49,8 +48,8 @@ class IncomingMessage:
     def take(self, event: Event) -> str:
         """Add one event. Returns what it adds to the visible text.
 
-        Raises `KeyError`, `IndexError` or `TypeError` for what is no event of the protocol; unknown types of
-        events and deltas are passed over, as the protocol asks.
+        Raises `KeyError`, `IndexError`, `TypeError` or `AttributeError` for what is no event of the protocol;
+        unknown types of events and deltas are passed over, as the protocol asks.
         """
         match event["type"]:
             case "message_start":
@@ -90,7 +89,7 @@ class IncomingMessage:
     def _read_arguments(self, index: int, block: Block) -> None:
         """No arguments at all are sent as nothing; whatever is broken off or no object is unreadable."""
         try:
-            arguments = orjson.loads(self._arguments.get(index) or "{}")
+            arguments = json.loads(self._arguments.get(index) or "{}")
         except ValueError:
             arguments = None
         if not isinstance(arguments, dict):

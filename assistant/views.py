@@ -14,7 +14,7 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import connections, transaction
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -30,6 +30,7 @@ from assistant.models import Conversation, ConversationTicket, Message, ToolCall
 from assistant.transcript import TurnView, load_transcript, load_turn
 from retrieval.access import for_ticket_staff, person
 from retrieval.state import search_state
+from tickets.connections import release_connections
 from tickets.language import detect_language
 
 CONVERSATIONS_LISTED = 60
@@ -341,7 +342,7 @@ def rate(request: HttpRequest, conversation_id: int, turn_id: int) -> HttpRespon
 def stream(request: HttpRequest, conversation_id: int, turn_id: int) -> StreamingHttpResponse:
     """Runs the turn and sends what happens, as server-sent events. Connecting again runs nothing twice."""
     turn = owned_turn(request, conversation_id, turn_id)
-    _close_idle_connections()
+    release_connections()
     return StreamingHttpResponse(
         sse.stream(request, turn),
         content_type="text/event-stream; charset=utf-8",
@@ -354,17 +355,10 @@ def stream(request: HttpRequest, conversation_id: int, turn_id: int) -> Streamin
 async def answer(request: HttpRequest, conversation_id: int, turn_id: int) -> HttpResponse:
     """The way without JavaScript: runs the turn to its end and goes back to the page."""
     turn = await run_db(owned_turn, request, conversation_id, turn_id)
-    await sync_to_async(_close_idle_connections)()
+    await sync_to_async(release_connections)()
     getattr(request, "scope", {}).get(
         "helpdesk.leave", lambda: None
     )()  # others need not wait for this answer
     async for _event in loop.run_turn(turn.pk):
         pass
     return _back(turn.conversation)
-
-
-def _close_idle_connections() -> None:
-    """Give back the connection of the request's thread, held else for as long as the answer takes."""
-    for connection in connections.all(initialized_only=True):
-        if not connection.in_atomic_block:
-            connection.close()

@@ -40,8 +40,15 @@ class AuditEventAdmin(RecordAdmin):
         return audit.detail_in_words(event)
 
 
+class RevocableAdmin(RecordAdmin):
+    """For records that still have an effect, which deleting them ends."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)
+
+
 @admin.register(Identity)
-class IdentityAdmin(RecordAdmin):
+class IdentityAdmin(RevocableAdmin):
     """Whom accounts are at the login service. Once one is deleted, the name decides at the next login."""
 
     list_display = ("user", "subject", "issuer")
@@ -49,12 +56,9 @@ class IdentityAdmin(RecordAdmin):
     search_fields = ("user__username", "subject")
     fields = list_display
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return admin.ModelAdmin.has_delete_permission(self, request, obj)
-
 
 @admin.register(AccessAttempt)
-class FailedLoginAdmin(RecordAdmin):
+class FailedLoginAdmin(RevocableAdmin):
     """Failed logins that still count. Whoever deletes one lets that person try again at once."""
 
     list_display = ("attempt_time", "username", "ip_address", "failures_since_start", "is_locked_out")
@@ -65,6 +69,3 @@ class FailedLoginAdmin(RecordAdmin):
     @admin.display(description=_("locked out"), boolean=True)
     def is_locked_out(self, attempt: AccessAttempt) -> bool:
         return bool(attempt.failures_since_start >= settings.AXES_FAILURE_LIMIT)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return admin.ModelAdmin.has_delete_permission(self, request, obj)

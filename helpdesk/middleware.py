@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import structlog
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.loader import render_to_string
-from django.utils.decorators import sync_and_async_middleware, sync_only_middleware
 from django.utils.translation import gettext as _
 
 from helpdesk.requests import current_request
@@ -18,24 +16,18 @@ from tickets.api.problems import problem_response
 
 log = structlog.get_logger("helpdesk.request")
 
-View = Callable[[HttpRequest], Any]
+View = Callable[[HttpRequest], HttpResponseBase]
 
 
-@sync_and_async_middleware
 def request_log(get_response: View) -> View:
     """Gives each request an id, binds it to every log line, and writes one line with status and duration."""
-
-    async def answer_async(request: HttpRequest) -> HttpResponseBase:
-        started = _begin(request)
-        return _end(request, await get_response(request), started)
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         started = _begin(request)
         return _end(request, get_response(request), started)
 
-    chosen: Any = answer_async if iscoroutinefunction(get_response) else answer
-    chosen.process_view = _bind_ids
-    return cast(View, chosen)
+    cast(Any, answer).process_view = _bind_ids
+    return answer
 
 
 def _bind_ids(request: HttpRequest, view: View, args: Any, kwargs: dict[str, Any]) -> None:
@@ -71,7 +63,6 @@ def _end(request: HttpRequest, response: HttpResponseBase, started: float) -> Ht
     return response
 
 
-@sync_only_middleware
 def in_one_thread(get_response: View) -> View:
     """Does nothing, and that in the request's thread, so that all middleware around it stays there too.
 
@@ -84,21 +75,11 @@ def in_one_thread(get_response: View) -> View:
 class DatabaseUnavailableMiddleware:
     """503 instead of 500 while the database is away. Stands outside the session, whose cookie it keeps."""
 
-    async_capable = True
-    sync_capable = True
-
     def __init__(self, get_response: View) -> None:
         self.get_response = get_response
-        if iscoroutinefunction(get_response):
-            markcoroutinefunction(self)
 
-    def __call__(self, request: HttpRequest) -> Any:
-        if iscoroutinefunction(self):
-            return self._answer_async(request)
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
         return _keep_cookies(self.get_response(request))
-
-    async def _answer_async(self, request: HttpRequest) -> HttpResponseBase:
-        return _keep_cookies(await self.get_response(request))
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         return unavailable(request, exception) if is_connection_failure(exception) else None

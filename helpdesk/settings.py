@@ -158,8 +158,11 @@ EMBEDDED_POSTGRES_DIR = VAR_DIR / "postgres"
 def _database() -> dict[str, Any]:
     address = read.text(env, "DATABASE_URL")
     if not address:
-        embedded = {"ENGINE": "helpdesk.embedded_backend", "NAME": "helpdesk", "OPTIONS": {}}
-        return embedded | {"CONN_HEALTH_CHECKS": True}
+        return {
+            "ENGINE": "helpdesk.embedded_backend",
+            "NAME": "helpdesk",
+            "CONN_HEALTH_CHECKS": True,
+        }
     # Behind PgBouncer in transaction mode a cursor would outlive the connection that it belongs to.
     # Statements are not prepared, and locks end with their transaction anyway.
     pooled = read.flag(env, "DATABASE_POOLED", False)
@@ -208,7 +211,7 @@ OIDC_RP_CLIENT_SECRET = read.text(env, "OIDC_CLIENT_SECRET")
 OIDC_RP_SCOPES = read.text(env, "OIDC_SCOPES", "openid profile email")
 OIDC_RP_SIGN_ALGO = read.choice(env, "OIDC_SIGN_ALGORITHM", "RS256", ("RS256", "RS512", "ES256", "ES512"))
 OIDC_USE_PKCE = True
-OIDC_TIMEOUT = 10
+OIDC_TIMEOUT = 5
 OIDC_USERNAME_CLAIM = read.text(env, "OIDC_USERNAME_CLAIM", "preferred_username")
 OIDC_GROUPS_CLAIM = read.text(env, "OIDC_GROUPS_CLAIM", "groups")
 OIDC_GROUPS = read.mapping(env, "OIDC_GROUPS")

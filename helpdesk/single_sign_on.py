@@ -26,6 +26,7 @@ from mozilla_django_oidc.auth import OIDCAuthenticationBackend
 from mozilla_django_oidc.views import OIDCAuthenticationCallbackView, OIDCAuthenticationRequestView
 
 from helpdesk.models import Identity
+from tickets.connections import release_connections
 
 log = structlog.get_logger("helpdesk.single_sign_on")
 
@@ -73,6 +74,7 @@ class Backend(OIDCAuthenticationBackend):
     def authenticate(self, request: HttpRequest | None, **credentials: Any) -> User | None:
         if request is None or "nonce" not in credentials:
             return None  # a login by password
+        release_connections()
         try:
             super().__init__()
             user: User | None = super().authenticate(request, **credentials)
@@ -179,6 +181,7 @@ class Begin(OIDCAuthenticationRequestView):
     def get(self, request: HttpRequest) -> HttpResponseBase:
         if not settings.OIDC_ISSUER:
             raise Http404
+        release_connections()
         try:
             super().__init__()
             response: HttpResponseBase = super().get(request)

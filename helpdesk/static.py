@@ -1,31 +1,14 @@
-"""Static files by WhiteNoise, without leaving the event loop.
+"""Static files by WhiteNoise, as whole (small) files: those that it streams make Django warn under ASGI."""
 
-WhiteNoise's own middleware is synchronous: under ASGI it would put every request into a thread and hold that
-thread while the view runs, and its streamed files make Django warn. Ours answers with the whole (small) file.
-"""
-
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):
-    async_capable = True
-    sync_capable = True
-
-    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
-        super().__init__(get_response)
-        if iscoroutinefunction(get_response):
-            markcoroutinefunction(self)
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        response = self.static_response(request)
-        if response is None:
-            return self.get_response(request)
-        return _ready(response) if iscoroutinefunction(self) else response
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.static_response(request) or self.get_response(request)
 
     def static_response(self, request: HttpRequest) -> HttpResponse | None:
         if not request.path_info.startswith(self.static_prefix):
@@ -45,7 +28,3 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):
         for name, value in found.headers:
             response[name] = value
         return response
-
-
-async def _ready(response: HttpResponse) -> HttpResponse:
-    return response

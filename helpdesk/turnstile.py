@@ -1,8 +1,9 @@
-"""How many requests are worked on at once, so that a rush of them needs few database connections.
+"""How many requests are worked on at once, so that a rush of them finds the database's few connections free.
 
-Under ASGI each request has a thread, and with it a connection, of its own: two hundred streams that begin in
-the same second would open two hundred. Here they wait for their turn instead, which takes milliseconds. A
-request is through when its response begins: a stream holds no place while it runs.
+Under ASGI each request has a thread of its own: two hundred streams that begin in the same second would all
+ask the pool at once, and whoever waits there for too long is turned away. Here they wait for their turn
+instead, which takes milliseconds. A request is through when its response begins: a stream holds no place
+while it runs.
 """
 
 from __future__ import annotations

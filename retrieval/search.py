@@ -16,6 +16,7 @@ from django.db.models.functions import Left
 from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
+from tickets.connections import release_connections
 from tickets.models import Ticket
 from tickets.permissions import Person, may_view
 from tickets.text import clean_text, is_blank
@@ -112,6 +113,8 @@ class Search:
         try:
             embedder = index.embedder
             text, _kept = prepared(self.query, embedder.window_bytes, dilutes=embedder.dilutes)
+            if embedder.remote:
+                release_connections()
             return embedder.embed_query(text)
         except EmbeddingError as error:
             raise Unavailable(str(error), error.code) from error

@@ -22,7 +22,7 @@ class ReadOnly:
 
 
 class RecordAdmin(ReadOnly, admin.ModelAdmin):
-    """A long table, newest first: nothing is counted in full, and no filter asks for the distinct values."""
+    """A long table, newest first: nothing is counted in full."""
 
     ordering = ("-pk",)
     paginator = BoundedPaginator

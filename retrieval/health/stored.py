@@ -142,7 +142,12 @@ def search_replica(subject: Subject) -> Check | None:
     late = lag is None or lag > LONGEST_LAG_SECONDS
     advice = _("Searches read from the primary while it is away, and find fresh tickets late while it lags.")
     return Check(
-        "replica", _("Replica for searches"), figure, limit, verdict(fail=False, warn=late), advice * late
+        "search_replica",
+        _("Replica for searches"),
+        figure,
+        limit,
+        verdict(fail=False, warn=late),
+        advice * late,
     )
 
 

@@ -1,10 +1,10 @@
 """What comes in from a stream: the same message that the SDK makes of it, whatever the pieces."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import orjson
 import pytest
 from anthropic import AsyncAnthropic
 from hypothesis import given
@@ -35,7 +35,7 @@ async def read(body: bytes, sizes: list[int]) -> list[dict[str, Any]]:
 )
 def test_events_survive_any_cut(events: list[dict[str, Any]], sizes: list[int], end: bytes) -> None:
     lines = [b"event: x", b"data: %s"]
-    body = b"".join(end.join(lines) % orjson.dumps(event) + end + end for event in events)
+    body = b"".join(end.join(lines) % json.dumps(event).encode() + end + end for event in events)
     assert asyncio.run(read(body, sizes)) == events
 
 
@@ -47,7 +47,7 @@ def test_comments_and_empty_messages_are_no_events() -> None:
 
 def test_a_message_that_is_not_complete_is_none() -> None:
     assert asyncio.run(read(b'data: {"type": "ping"}', [])) == []
-    with pytest.raises(orjson.JSONDecodeError):
+    with pytest.raises(json.JSONDecodeError):
         asyncio.run(read(b"data: <html>\n\n", []))
 
 

@@ -1,20 +1,28 @@
 """Dates in the time zone that the browser names."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, StreamingHttpResponse
-from django.test import Client, RequestFactory
-from django.utils import timezone
+from django.test import AsyncClient, Client
+from django.urls import path
+from django.utils import timezone, translation
 from pytest_django.asserts import assertContains
 
-from helpdesk.zone import browser_time_zone
 from tests.factories import TicketFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    yield
+    timezone.deactivate()
+    translation.deactivate()
 
 
 @pytest.mark.parametrize(
@@ -45,21 +53,29 @@ def test_the_zone_of_one_person_is_not_the_next_ones(client: Client) -> None:
     assertContains(client.get("/admin/tickets/ticket/"), "03/01/2026 11:30 p.m.")
 
 
-@pytest.mark.parametrize(("zone", "hour"), [("Pacific/Auckland", 12), ("", 23)])
-def test_what_is_streamed_later_and_rendered_in_threads_keeps_the_zone(zone: str, hour: int) -> None:
-    moment = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
+MOMENT = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
+
+
+def streamed(request: HttpRequest) -> StreamingHttpResponse:
+    """Written after all middleware has returned, as the answers of the chat are."""
 
     async def body() -> AsyncIterator[str]:
-        yield str(timezone.localtime(moment).hour)
-        yield str((await sync_to_async(timezone.localtime)(moment)).hour)
+        yield f"{translation.get_language()} {timezone.localtime(MOMENT).hour} "
+        yield str((await sync_to_async(timezone.localtime)(MOMENT)).hour)
 
-    async def view(request: HttpRequest) -> StreamingHttpResponse:
-        return StreamingHttpResponse(body())
+    return StreamingHttpResponse(body())
 
-    async def ask() -> list[bytes]:
-        request = RequestFactory().get("/")
-        request.COOKIES["timezone"] = zone
-        response = await browser_time_zone(view)(request)
-        return [piece async for piece in response]
 
-    assert asyncio.run(ask()) == [str(hour).encode()] * 2
+urlpatterns = [path("streamed/", streamed)]
+
+
+@pytest.mark.urls(__name__)
+@pytest.mark.parametrize(("zone", "hour"), [("Pacific/Auckland", 12), ("", 23)])
+def test_what_is_streamed_keeps_the_zone_and_the_language(zone: str, hour: int) -> None:
+    async def ask() -> bytes:
+        client = AsyncClient()
+        client.cookies["timezone"] = zone
+        response: Any = await client.get("/streamed/", headers={"Accept-Language": "de"})
+        return b"".join([piece async for piece in response.streaming_content])
+
+    assert asyncio.run(ask()) == f"de {hour} {hour}".encode()

@@ -42,7 +42,7 @@ def alice() -> User:
 
 
 def line() -> health.Check:
-    return next(line for line in health.run(only_quick=True) if line.name == "replica")
+    return next(line for line in health.run(only_quick=True) if line.name == "search_replica")
 
 
 def test_reads_go_there_and_writes_do_not(second: Any, alice: User) -> None:
@@ -80,7 +80,7 @@ def test_a_replica_that_goes_away_in_mid_search(second: Any, alice: User) -> Non
 
 
 def test_without_one_there_is_no_line(alice: User) -> None:
-    assert "replica" not in {line.name for line in health.run(only_quick=True)}
+    assert "search_replica" not in {line.name for line in health.run(only_quick=True)}
 
 
 def test_a_wrong_address_is_one_sentence() -> None:
