@@ -21,7 +21,6 @@ from typing import Any
 import corpus
 import numpy as np
 from django.conf import settings
-from django.db import connection
 
 BATCH = 128
 
@@ -73,8 +72,7 @@ def main() -> None:
     while not port.value:
         time.sleep(0.01)
     with corpus.database():
-        with connection.cursor() as cursor:
-            cursor.execute(corpus.TICKETS, [corpus.agent().pk, options.tickets])
+        corpus.add_tickets(options.tickets)
         corpus.vacuum()
         settings.EMBEDDING_PROVIDER, settings.VOYAGE_API_KEY = "voyage", "bench"
         settings.VOYAGE_BASE_URL = f"http://127.0.0.1:{port.value}/v1"

@@ -29,6 +29,8 @@ from django.contrib.auth.models import User  # noqa: E402
 from django.db import connection  # noqa: E402
 
 CHUNK = 20_000
+# Of 39 characters each, in the description of every ticket.
+SENTENCES = 8
 TOPICS = 400
 
 TICKETS = """
@@ -37,7 +39,7 @@ TICKETS = """
         updated_at, version, status_before_merge
     )
     SELECT 'The printer on the second floor does not react',
-        repeat('It has been switched off and on again. ', 8),
+        repeat('It has been switched off and on again. ', %s),
         (ARRAY['new', 'open', 'pending', 'resolved'])[least(1 + n %% 10, 4)],
         'normal', %s, 'import', '', 'not_needed', now() - interval '1 day', now() - interval '1 day', 1, ''
     FROM generate_series(1, %s) AS n"""
@@ -83,11 +85,16 @@ def agent() -> User:
     return user
 
 
-def fill(count: int, model: str, data: NDArray[np.float32]) -> None:
+def add_tickets(count: int, sentences: int = SENTENCES) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(TICKETS, [sentences, agent().pk, count])
+
+
+def fill(count: int, model: str, data: NDArray[np.float32], sentences: int = SENTENCES) -> None:
     """`count` tickets that all have their vector, with fresh statistics and visibility map."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE tickets_ticket, retrieval_indexstate RESTART IDENTITY CASCADE")
-        cursor.execute(TICKETS, [agent().pk, count])
+    add_tickets(count, sentences)
     add_vectors(model, data)
     vacuum()
 
