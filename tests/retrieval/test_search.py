@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -243,6 +243,17 @@ def test_provider_unreachable(alice: User, voyage: VoyageServer) -> None:
     embed_all()
     voyage.stop()
     unavailable(alice, "provider_down")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_connection_is_held_while_the_provider_thinks(alice: User, voyage: VoyageServer) -> None:
+    ticket("Printer")
+    embed_all()
+    ours = connections["default"]  # seen from the server's thread as well
+    held = []
+    voyage.rules.append(lambda texts: held.append(ours.connection is not None))
+    assert find_similar("Printer", user=alice).outcome == Outcome.FOUND
+    assert held == [False]
 
 
 @pytest.mark.django_db(transaction=True)
