@@ -14,13 +14,14 @@ from axes.signals import user_locked_out
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, User
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
-from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
+from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete, pre_save
 from django.http import HttpRequest
 from django.utils.translation import gettext, gettext_lazy
 
 from helpdesk.models import AuditEvent
 from helpdesk.requests import current_request
 from helpdesk.security import client_address
+from tickets.api.models import ApiToken
 
 log = structlog.get_logger("helpdesk.audit")
 
@@ -46,6 +47,9 @@ CHANGES = {
     "added": gettext_lazy("added: %(names)s"),
     "removed all": gettext_lazy("removed all"),
     "removed": gettext_lazy("removed: %(names)s"),
+    "deleted with the members": gettext_lazy("deleted; members were: %(names)s"),
+    "made": gettext_lazy("made: %(names)s"),
+    "revoked": gettext_lazy("revoked: %(names)s"),
 }
 
 
@@ -60,6 +64,8 @@ def connect() -> None:
     post_delete.connect(_account_deleted, sender=User)
     for through in (User.groups.through, User.user_permissions.through, Group.permissions.through):
         m2m_changed.connect(_rights_changed, sender=through)
+    pre_delete.connect(_group_deleted, sender=Group)
+    post_save.connect(_token_saved, sender=ApiToken)
 
 
 def record(kind: str, person: str, detail: str = "", request: HttpRequest | None = None) -> None:
@@ -136,12 +142,35 @@ def _rights_changed(
     record(Kind.PERMISSIONS, str(instance), f"{words[action]} {', '.join(names)}".strip())
 
 
+def _group_deleted(sender: Any, instance: Group, **_: Any) -> None:
+    """Its members lose its rights without any change to themselves, so that they are named here."""
+    members = sorted(instance.user_set.values_list("username", flat=True))
+    detail = f"deleted with the members {', '.join(members)}" if members else "deleted"
+    record(Kind.PERMISSIONS, instance.name, detail)
+
+
+def _token_saved(
+    sender: Any,
+    instance: ApiToken,
+    created: bool,
+    update_fields: Iterable[str] | None,
+    raw: bool = False,
+    **_: Any,
+) -> None:
+    if raw:
+        return
+    if created:
+        record(Kind.TOKEN, instance.user.get_username(), f"made {instance.name}")
+    elif instance.revoked_at and "revoked_at" in (update_fields or ()):
+        record(Kind.TOKEN, instance.user.get_username(), f"revoked {instance.name}")
+
+
 def person_in_words(event: AuditEvent) -> str:
     return gettext("(unknown account)") if event.person == UNKNOWN else event.person
 
 
 def detail_in_words(event: AuditEvent) -> str:
-    if event.kind == Kind.PERMISSIONS:
+    if event.kind in (Kind.PERMISSIONS, Kind.TOKEN):
         for change, sentence in CHANGES.items():
             if event.detail.startswith(change):
                 return str(sentence) % {"names": event.detail.removeprefix(change).strip()}

@@ -42,6 +42,7 @@ class AuditEvent(models.Model):
         PASSWORD = "password", _("password changed")
         ACCOUNT = "account", _("account changed")
         PERMISSIONS = "permissions", _("permissions changed")
+        TOKEN = "token", _("API token")
 
     at = models.DateTimeField(_("at"), db_default=Now(), db_index=True)
     kind = models.CharField(_("kind"), max_length=20, choices=Kind)

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from django.contrib.auth.models import Group, Permission, User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.test import Client
+from django.utils import timezone
 
 from helpdesk.models import AuditEvent
 from tests.factories import UserFactory
+from tickets.api.models import ApiToken
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct horse battery"
@@ -233,15 +236,38 @@ def test_rights_of_a_group_and_passwords_are_recorded_too(alice: User) -> None:
     assert "another long password" not in str(trail())
 
 
+def test_members_of_a_deleted_group_are_recorded(alice: User) -> None:
+    group = Group.objects.create(name="night shift")
+    alice.groups.add(group)
+    group.delete()
+    assert trail()[-1] == ("permissions", "night shift", "deleted with the members alice")
+
+
+def test_tokens_are_recorded_without_their_secret(alice: User, admin_client: Client) -> None:
+    soon = f"{timezone.now() + timedelta(days=2):%Y-%m-%d}"
+    fields = {"name": "nagios", "user": alice.pk, "expires_at_0": soon, "expires_at_1": "12:00"}
+    admin_client.post("/admin/tickets_api/apitoken/add/", fields)
+    token = ApiToken.objects.get()
+    admin_client.post("/admin/tickets_api/apitoken/", {"action": "revoke", "_selected_action": [token.pk]})
+    token.note_use()
+    rows = AuditEvent.objects.filter(kind="token").order_by("pk")
+    assert list(rows.values_list("person", "detail", "by__username")) == [
+        ("alice", "made nagios", "admin"),
+        ("alice", "revoked nagios", "admin"),
+    ]
+
+
 def test_the_trail_speaks_the_language_of_its_reader(alice: User, admin_client: Client) -> None:
     alice.groups.add(Group.objects.create(name="night shift"))
     User.objects.create_user("bob", is_staff=True)
     AuditEvent.objects.create(kind="login_failed", person="(unknown account)")
+    Group.objects.get(name="night shift").delete()
+    ApiToken.issue(user=alice, name="nagios", by=alice)
     html = admin_client.get("/admin/helpdesk/auditevent/", headers={"Accept-Language": "de"}).content.decode()
     assert "hinzugefügt: night shift" in html
     assert "erstellt, aktiv, darf sich in der Verwaltung anmelden" in html
     assert "(unbekanntes Konto)" in html
-    for raw in ("is_staff", "True", "added", "unknown"):
+    for raw in ("is_staff", "True", "added", "unknown", "deleted"):
         assert raw not in html
 
 
