@@ -288,7 +288,7 @@ API_MAX_BODY_BYTES = read.integer(env, "API_MAX_BODY_BYTES", 5_000_000, minimum=
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "tickets.api.authentication.TokenAuthentication",
-        "rest_framework.authentication.SessionAuthentication",
+        "tickets.api.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["tickets.api.permissions.TicketRights"],
     "DEFAULT_THROTTLE_CLASSES": ["tickets.api.throttling.RateThrottle"],

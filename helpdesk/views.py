@@ -61,6 +61,8 @@ def admin_login(request: HttpRequest) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if is_api(request):
+        return problem_response(request, "invalid", 400, _("The request cannot be understood."))
     return render(request, "400.html", status=400)
 
 

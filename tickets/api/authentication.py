@@ -1,9 +1,10 @@
-"""`Authorization: Bearer hd_…`"""
+"""`Authorization: Bearer hd_…`, or the session of a browser that is logged in."""
 
 from django.contrib.auth.models import User
 from django.utils.translation import gettext_lazy as _
+from rest_framework import authentication
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.request import Request
 
 from .models import ApiToken
@@ -25,3 +26,14 @@ class TokenAuthentication(BaseAuthentication):
 
     def authenticate_header(self, request: Request) -> str:
         return SCHEME
+
+
+class SessionAuthentication(authentication.SessionAuthentication):
+    def enforce_csrf(self, request: Request) -> None:
+        """The framework gives its reason in English only, and one that means little to people."""
+        try:
+            super().enforce_csrf(request)
+        except PermissionDenied as error:
+            raise PermissionDenied(
+                _("The CSRF token of the session is missing or wrong: send it as X-CSRFToken.")
+            ) from error

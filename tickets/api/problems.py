@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, JsonResponse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from rest_framework import exceptions, status
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
@@ -81,11 +82,17 @@ def problem_response(
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
     """The problem document for an error that a request may cause; None for a fault of ours."""
     exc = _as_api_exception(exc)
+    _answer_in_json(context["request"])
     if isinstance(exc, StaleTicket):
         return _stale(exc)
     if isinstance(exc, exceptions.ValidationError):
         return _invalid(exc, context["request"])
     return _plain(exc) if isinstance(exc, exceptions.APIException) else None
+
+
+def _answer_in_json(request: Request) -> None:
+    """Whatever the view renders otherwise: the pages of the documentation are HTML, the schema is YAML."""
+    request.accepted_renderer, request.accepted_media_type = JSONRenderer(), JSONRenderer.media_type
 
 
 def _as_api_exception(exc: Exception) -> Exception:

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from drf_spectacular.authentication import SessionScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 
-from .authentication import TokenAuthentication
+from .authentication import SessionAuthentication, TokenAuthentication
 from .problems import KIND, MEDIA_TYPE
 from .serializers import (
     CategorySerializer,
@@ -264,6 +265,10 @@ class TokenScheme(OpenApiAuthenticationExtension):
             "scheme": "bearer",
             "description": "A token that an administrator makes under *API tokens*.",
         }
+
+
+class BrowserSession(SessionScheme):
+    target_class = SessionAuthentication  # type: ignore[assignment]
 
 
 def close_requests(result: dict[str, Any], generator: object, **kwargs: Any) -> dict[str, Any]:

@@ -92,6 +92,16 @@ def test_not_found(client: APIClient, path: str) -> None:
             problem_of(getattr(client, method)(f"/api/v1/{path}"), 404, "not-found")
 
 
+@pytest.mark.parametrize("path", ["docs/", "schema/"])
+def test_pages_that_are_no_json_otherwise(client: APIClient, path: str) -> None:
+    problem_of(client.post(f"/api/v1/{path}"), 405, "method-not-allowed")
+    problem_of(client.get(f"/api/v1/{path}", headers={"accept": "image/png"}), 406, "not-acceptable")
+
+
+def test_another_host(client: APIClient) -> None:
+    problem_of(client.get(TICKETS, headers={"host": "evil.example"}), 400, "invalid")
+
+
 def test_not_logged_in(db: None) -> None:
     problem_of(APIClient().get(TICKETS), 401, "not-authenticated")
 

@@ -82,6 +82,7 @@ class TestAuthentication:
         response = browser.post(TICKETS, {"title": "x"}, format="json")
         assert response.status_code == 403
         assert response["Content-Type"] == "application/problem+json"
+        assert "X-CSRFToken" in response.json()["detail"]
 
     def test_a_token_needs_no_csrf_token(self, secret: str) -> None:
         program = APIClient(enforce_csrf_checks=True, headers={"authorization": f"Bearer {secret}"})
