@@ -51,6 +51,7 @@ FIELDS = (
 BATCH_ROWS = 1_000
 BATCH_CHARS = 4_000_000
 LONGEST_RECORD = 10_000_000  # characters; a longer one is most likely a quotation mark that never closes
+TOO_LONG = "field limit"  # in the words of the csv module, which has one exception for everything
 HASHED_AT_ONCE = 1 << 20
 UNREADABLE = re.compile("[\udc80-\udcff]")  # what `surrogateescape` makes of bytes that do not decode
 GERMAN_DATE = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(\d{1,2}:\d{2}(?::\d{2})?))?")
@@ -344,10 +345,22 @@ def _read_through(path: Path) -> tuple[str, str]:
             digest.update(chunk)
             is_utf8 = is_utf8 and _decodes(decoder, chunk)
     is_utf8 = is_utf8 and _decodes(decoder, b"", final=True)
+    return digest.hexdigest(), _utf_16(start) or ("utf-8-sig" if is_utf8 or _is_marked(start) else "cp1252")
+
+
+def _is_marked(start: bytes) -> bool:
+    return start.startswith(b"\xef\xbb\xbf")
+
+
+def _utf_16(start: bytes) -> str:
+    """Which UTF-16 a file begins in, if any. Without a mark the first letter, of a column's name, gives it
+    away by its zero byte.
+    """
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return digest.hexdigest(), "utf-16"
-    is_marked = start.startswith(b"\xef\xbb\xbf")
-    return digest.hexdigest(), "utf-8-sig" if is_utf8 or is_marked else "cp1252"
+        return "utf-16"
+    if start[:1] != b"\0" == start[1:2]:
+        return "utf-16-le"
+    return "utf-16-be" if start[:1] == b"\0" != start[1:2] else ""
 
 
 def _decodes(decoder: Any, chunk: bytes, *, final: bool = False) -> bool:
@@ -382,9 +395,11 @@ class CsvRows(Lines):
         super().__init__(file)
         lines = self.lines()
         first = next(lines, "")
-        self.reader = csv.reader(chain([first], lines), delimiter=delimiter or _delimiter_of(first))
-        with _long_fields():
-            self.columns = tuple(clean_title(name) for name in next(self.reader, []))
+        # Strict: otherwise a quotation mark left open takes the rest of the file for one text, silently.
+        self.reader = csv.reader(
+            chain([first], lines), delimiter=delimiter or _delimiter_of(first), strict=True
+        )
+        self.columns = tuple(clean_title(name) for name in self._header())
         if len(set(self.columns)) < len(self.columns):
             raise ImportRefused(_("Two columns have the same name in the first line of the file."))
 
@@ -392,14 +407,30 @@ class CsvRows(Lines):
         while True:
             line = self.read + 1
             try:
-                with _long_fields():
-                    cells = next(self.reader, None)
+                cells = self._next()
             except csv.Error as error:
-                raise _too_long(line) from error
+                if TOO_LONG in str(error):
+                    raise _too_long(line) from error
+                yield Row(
+                    line, {}, _("a quotation mark is left open, or stands where it needs to be doubled")
+                )
+                continue
             if cells is None:
                 return
             if cells:
                 yield self._row(line, cells)
+
+    def _header(self) -> list[str]:
+        try:
+            return self._next() or []
+        except csv.Error as error:
+            raise ImportRefused(
+                _("The first line of the file cannot be read as CSV: look at its quotation marks.")
+            ) from error
+
+    def _next(self) -> list[str] | None:
+        with _long_fields():
+            return next(self.reader, None)
 
     def _row(self, line: int, cells: list[str]) -> Row:
         named = dict(zip(self.columns, cells, strict=False))

@@ -125,7 +125,14 @@ class TestCsv:
 
     @pytest.mark.parametrize(
         ("encoding", "expected"),
-        [("utf-8", "utf-8-sig"), ("utf-8-sig", "utf-8-sig"), ("cp1252", "cp1252"), ("utf-16", "utf-16")],
+        [
+            ("utf-8", "utf-8-sig"),
+            ("utf-8-sig", "utf-8-sig"),
+            ("cp1252", "cp1252"),
+            ("utf-16", "utf-16"),
+            ("utf-16-le", "utf-16-le"),
+            ("utf-16-be", "utf-16-be"),
+        ],
     )
     def test_encodings(self, tmp_path: Path, encoding: str, expected: str) -> None:
         result, rejected = run(write(tmp_path, "title,reporter\nTür klemmt – 5 €,bob\n".encode(encoding)))
@@ -160,9 +167,23 @@ class TestCsv:
             run(path)
         assert Ticket.objects.get().title == "fine"
 
+    def test_a_quotation_mark_left_open_makes_no_ticket_of_the_rest(self, tmp_path: Path) -> None:
+        result, rejected = run(write(tmp_path, 'title,reporter,description\na,bob,x\nb,bob,"open\nc,bob,y\n'))
+        assert result.created == 1
+        assert [line for line, _reason in rejected] == [3]
+        assert "quotation mark" in rejected[0][1]
+
+    def test_a_quotation_mark_that_is_not_doubled_costs_its_row_only(self, tmp_path: Path) -> None:
+        result, rejected = run(write(tmp_path, 'title,reporter\n"12" screen",bob\nfine,bob\n'))
+        assert result.created == 1
+        assert rejected == [
+            (2, "a quotation mark is left open, or stands where it needs to be doubled"),
+        ]
+
     @pytest.mark.parametrize(
         ("text", "options", "sentence"),
         [
+            ('"a"b,c\n1,2\n', {}, "look at its quotation marks"),
             ("a,a\n1,2\n", {}, "same name"),
             ("title\nx\n", {"mapping": {"title": "Subject"}}, "no column Subject. Its columns are: title"),
             ("title\nx\n", {"mapping": {"titel": "title"}}, "no field titel. Fields are: title"),
@@ -358,6 +379,16 @@ class TestCommand:
         rejected.write_text(rejected.read_text().replace("nobody", "bob"))
         self.call(rejected)
         assert set(Ticket.objects.values_list("title", flat=True)) == {"x", "y"}
+
+    def test_rejected_rows_are_in_the_file_before_the_import_goes_on_behind_them(
+        self, tmp_path: Path, monkeypatch: Any
+    ) -> None:
+        path = write(tmp_path, "title,reporter\nx,nobody\ny,bob\n")
+        rejected, found = tmp_path / "rejected.jsonl", []
+        monkeypatch.setattr(importing.Store, "add", lambda *_args: found.append(rejected.read_text()))
+        with pytest.raises(CommandError):
+            self.call(path, "--rejected", str(rejected))
+        assert found == ['{"title": "x", "reporter": "nobody"}\n']
 
     def test_dry_run(self, tmp_path: Path) -> None:
         out, _err = self.call(write(tmp_path, "title,reporter\nx,bob\n"), "--dry-run")

@@ -102,8 +102,15 @@ class _RejectedRows:
         self.path, self.stderr = path, stderr
 
     def __enter__(self) -> "_RejectedRows":
-        self.file = self.path.open("a", encoding="utf-8") if self.path else None
+        self.file = self._open(self.path) if self.path else None
         return self
+
+    @staticmethod
+    def _open(path: Path) -> Any:
+        """Written line by line: what a killed import has rejected must be in it, as the next start goes on
+        behind those rows.
+        """
+        return path.open("a", encoding="utf-8", buffering=1)
 
     def __exit__(self, *failure: object) -> None:
         if self.file:
