@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.conf import settings
-from django.db.utils import OperationalError
+from django.db.utils import OperationalError, ProgrammingError
 
 from helpdesk.configuration import ConfigurationError
 from helpdesk.postgres import EmbeddedPostgresError
@@ -14,6 +14,7 @@ from helpdesk.postgres import EmbeddedPostgresError
 # No server error code: the connection itself failed. The classes are: connection exception, refused login,
 # unknown database, and a server that starts, stops or is full.
 CONNECTION_CODES = ("08", "28", "3D000", "57P", "53300")
+MISSING_TABLE, MISSING_COLUMN = "42P01", "42703"
 
 
 @contextmanager
@@ -27,6 +28,21 @@ def one_sentence_errors() -> Iterator[None]:
         if not is_connection_failure(error):
             raise
         _leave(unreachable_sentence(error))
+    except ProgrammingError as error:
+        if not _needs_migrations(error):
+            raise
+        _leave("The database lacks tables or columns of this version: run manage.py migrate.")
+
+
+def _needs_migrations(error: ProgrammingError) -> bool:
+    """Whether a statement failed for that, and not for a mistake of ours."""
+    from django.db import connection
+    from django.db.migrations.executor import MigrationExecutor
+
+    if getattr(error.__cause__, "sqlstate", None) not in (MISSING_TABLE, MISSING_COLUMN):
+        return False
+    executor = MigrationExecutor(connection)
+    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 def is_connection_failure(error: BaseException) -> bool:

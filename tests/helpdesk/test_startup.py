@@ -1,7 +1,11 @@
 """Mistakes of the operator end every entry point with one sentence."""
 
 import pytest
+from django.db import ProgrammingError, connection, transaction
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
+from helpdesk.startup import one_sentence_errors
 from tests.helpdesk.processes import assert_one_sentence, run
 
 TRIAL = {"DEBUG": "on", "SECRET_KEY": "x", "ASSISTANT_BACKEND": "rehearsal"}
@@ -89,3 +93,27 @@ def test_the_key_decides_provider_and_address(key: str, provider: str, address: 
     script = "from helpdesk import settings as s; print(s.EMBEDDING_PROVIDER, s.VOYAGE_BASE_URL)"
     finished = run("-c", script, **TRIAL, VOYAGE_API_KEY=key)
     assert finished.stdout.strip() == f"{provider} {address}"
+
+
+def fail_for_a_missing_table() -> None:
+    with one_sentence_errors(), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM tickets_nothing")
+
+
+@pytest.mark.django_db
+def test_a_database_that_is_not_migrated(capsys: pytest.CaptureFixture[str]) -> None:
+    MigrationRecorder(connection).record_unapplied("tickets", newest_migration("tickets"))
+    with pytest.raises(SystemExit):
+        fail_for_a_missing_table()
+    assert "manage.py migrate" in capsys.readouterr().err
+
+
+@pytest.mark.django_db
+def test_a_mistake_of_ours_keeps_its_traceback() -> None:
+    with pytest.raises(ProgrammingError):
+        fail_for_a_missing_table()
+
+
+def newest_migration(app: str) -> str:
+    (leaf,) = MigrationLoader(connection).graph.leaf_nodes(app)
+    return leaf[1]
