@@ -43,6 +43,14 @@ OLDEST = """
         ORDER BY t.id LIMIT 1000
     ) AS waiting JOIN tickets_ticket t USING (id)"""
 
+LENGTHS = """
+    SELECT count(*), count(*) FILTER (WHERE length = 0),
+        count(*) FILTER (WHERE abs(length - 1) > %(tolerance)s)
+    FROM (
+        SELECT l2_norm(embedding) AS length FROM retrieval_ticketembedding
+        WHERE model = %(model)s AND embedding IS NOT NULL
+    ) AS lengths"""
+
 
 @register
 def provider(subject: Subject) -> Check:
@@ -210,12 +218,14 @@ def hashes(subject: Subject) -> Check | None:
 
 @register
 def unit_length(subject: Subject) -> Check | None:
+    """Of all vectors, not of the sample: a single one spoils the order of every search that meets it."""
     if not subject.rows:
         return None
-    lengths = np.linalg.norm([row.vector for row in subject.rows], axis=1)
-    zero, other = int((lengths == 0).sum()), int((np.abs(lengths - 1) > UNIT_TOLERANCE).sum())
+    with connection.cursor() as cursor:
+        cursor.execute(LENGTHS, {"model": subject.index.model, "tolerance": UNIT_TOLERANCE})
+        count, zero, other = cursor.fetchone()
     figure = _("%(zero)s zero, %(other)s of another length than 1, of %(count)s") % {
-        "zero": zero, "other": other - zero, "count": len(lengths),
+        "zero": whole(zero), "other": whole(other - zero), "count": whole(count),
     }  # fmt: skip
     advice = _("Such vectors rank wrongly: delete their rows, and the worker makes them anew.")
     return Check(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
-from django.db import connection
+from django.db import ProgrammingError, connection
 from django.test import Client
 from django.utils import timezone
 
@@ -226,6 +226,14 @@ def test_exactly_its_line_goes_red(world: None, break_it: Callable[[], None], li
     assert red() == lines
 
 
+def test_a_single_bad_vector_is_seen_however_small_the_sample(
+    world: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retrieval.health.subject.SAMPLE", 1)
+    a_vector_is_zero()
+    assert red() == {"unit_length": "fail"}
+
+
 def test_identical_vectors(world: None) -> None:
     """The second ticket is then not the first for its own text either: that is what it means."""
     two_texts_share_a_vector()
@@ -274,6 +282,15 @@ def test_the_command_tells_by_its_exit_code(world: None, capsys: pytest.CaptureF
         call_command("check_index", json=True)
     assert ending.value.code == 1
     assert '"status": "fail"' in capsys.readouterr().out
+
+
+def test_a_database_without_tables_is_one_error_and_no_list_of_lines(
+    db: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql("DROP TABLE retrieval_indexstate")
+    with pytest.raises(ProgrammingError):
+        call_command("check_index")
+    assert capsys.readouterr().out == ""
 
 
 def test_the_page_is_for_supervisors(world: None, client: Client) -> None:
