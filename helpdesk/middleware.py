@@ -36,8 +36,8 @@ def _bind_ids(request: HttpRequest, view: View, args: Any, kwargs: dict[str, Any
     match = request.resolver_match
     name = (match and match.url_name) or ""
     for prefix, argument in (("tickets_ticket_", "object_id"), ("api-", "pk")):
-        if name.startswith(prefix) and argument in kwargs:
-            ids["ticket_id"] = kwargs[argument]
+        if name.startswith(prefix) and str(kwargs.get(argument, "")).isdecimal():
+            ids["ticket_id"] = int(kwargs[argument])  # the admin takes any text for an id
     structlog.contextvars.bind_contextvars(**ids)
 
 

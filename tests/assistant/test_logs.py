@@ -84,5 +84,5 @@ def test_a_request_about_a_ticket_names_it(alice: User, client: Client, lines: l
         lines.clear()
         assert client.get(address).status_code == 200
         request = next(line for line in lines if '"event": "request"' in line)
-        assert str(ticket.pk) in request.split('"ticket_id": ')[1].split(",")[0]
+        assert f'"ticket_id": {ticket.pk},' in request
         assert '"request_id"' in request
