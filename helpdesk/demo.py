@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import io
+import logging
 import os
 import signal
 import socket
@@ -122,6 +123,7 @@ def prepare_database() -> None:
 
     say("Preparing the database …")
     call_command("migrate", verbosity=0, interactive=False)
+    logging.getLogger("helpdesk.audit").setLevel(logging.WARNING)  # the accounts of the demo are no news
     call_command("seed_demo", stdout=io.StringIO())
 
 
@@ -185,7 +187,7 @@ class Parts:
 
     def wait_until_answering(self, address: Address) -> None:
         deadline = time.monotonic() + SECONDS_TO_ANSWER
-        while not answers(f"{address.url}/healthz"):
+        while not answers(f"{address.url}/healthz?part=web"):
             self.check()
             if time.monotonic() > deadline:
                 raise PartEnded(f"The web server has not answered for {SECONDS_TO_ANSWER} seconds.")
@@ -215,7 +217,7 @@ class Parts:
 
 
 def answers(url: str) -> bool:
-    """Whether the site serves at all; what /healthz says may still be that the worker is not there yet."""
+    """Whether the site serves at all, whatever it says."""
     try:
         with urllib.request.urlopen(url, timeout=5):
             return True
