@@ -51,7 +51,7 @@ bench: setup-dev
 	$(BIN)/python -m benchmarks
 
 audit: setup-dev
-	$(BIN)/pip-audit -r requirements.txt
+	$(BIN)/pip-audit --strict -r requirements.txt
 
 messages: setup
 	$(CHECK_ENV) $(BIN)/python manage.py compilemessages

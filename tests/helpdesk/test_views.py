@@ -35,6 +35,32 @@ def test_pages_carry_a_strict_policy(client: Client) -> None:
     assert "frame-ancestors 'none'" in policy
 
 
+@pytest.mark.parametrize(
+    ("address", "host", "status"),
+    [
+        ("/login/", "evil.example", 400),
+        ("/chat/", "testserver", 403),
+        ("/nothing/here/", "testserver", 404),
+        ("/static/nothing.css", "testserver", 404),
+        ("/logout/", "testserver", 405),
+        ("/login/", "testserver", 500),
+        ("/api/v1/docs/", "testserver", 200),
+        ("/api/v1/nothing/", "testserver", 404),
+    ],
+)
+def test_error_pages_and_the_api_carry_it_too(
+    client: Client, settings: Settings, address: str, host: str, status: int
+) -> None:
+    settings.LOGIN_REDIRECT_URL = "no-such-page"
+    client.raise_request_exception = False
+    client.force_login(UserFactory(is_staff=True))
+    answer = client.get(address, headers={"host": host})
+    assert answer.status_code == status
+    policy = answer["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
 def test_every_answer_has_a_request_id(client: Client) -> None:
     first, second = client.get("/healthz"), client.get("/healthz")
     assert len(first["X-Request-ID"]) == 12
