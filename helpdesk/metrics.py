@@ -77,7 +77,9 @@ GAUGES = (
         "helpdesk_turns_active",
         "Turns that wait or are being answered",
         ["status"],
-        "SELECT status, count(*) FROM assistant_turn WHERE status IN ('queued', 'running') GROUP BY 1",
+        # Also where there is none: an alert on a series that does not exist never fires.
+        "SELECT known.status, count(turn.id) FROM (VALUES ('queued'), ('running')) AS known (status)"
+        " LEFT JOIN assistant_turn AS turn ON turn.status = known.status GROUP BY 1 ORDER BY 1",
     ),
     (
         "helpdesk_index_tickets",
@@ -91,8 +93,10 @@ GAUGES = (
         "helpdesk_workers",
         "Workers that reported within 75 seconds, by what they do",
         ["activity"],
-        "SELECT activity, count(*) FROM retrieval_workerstate"
-        " WHERE heartbeat_at > now() - interval '75 seconds' GROUP BY 1 ORDER BY 1",
+        "SELECT known.activity, count(worker.name)"
+        " FROM (VALUES ('idle'), ('working'), ('paused'), ('off')) AS known (activity)"
+        " LEFT JOIN retrieval_workerstate AS worker ON worker.activity = known.activity"
+        " AND worker.heartbeat_at > now() - interval '75 seconds' GROUP BY 1 ORDER BY 1",
     ),
 )
 # The buckets are seconds, the columns milliseconds.

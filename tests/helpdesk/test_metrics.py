@@ -50,11 +50,15 @@ def test_empty_tables(client: Client, token: str) -> None:
     found = read(client)
     assert found["helpdesk_healthy[]"] == 0
     assert found["helpdesk_search_seconds_count[]"] == 0
+    for activity in ("idle", "working", "paused", "off"):
+        assert found[f"helpdesk_workers['{activity}']"] == 0
+    for status in ("queued", "running"):
+        assert found[f"helpdesk_turns_active['{status}']"] == 0
 
 
 def test_counts_what_happened(client: Client, token: str) -> None:
     conversation = Conversation.objects.create(user=UserFactory())
-    for status in ("done", "done", "failed"):
+    for status in ("done", "done", "failed", "running"):
         Turn.objects.create(conversation=conversation, status=status, tokens_in=100, tokens_out=7)
     SearchLog.objects.create(text="a", outcome="found", embed_ms=30, search_ms=4)
     SearchLog.objects.create(text="b", outcome="unavailable", reason_code="provider_down", embed_ms=20_000)
@@ -67,8 +71,8 @@ def test_counts_what_happened(client: Client, token: str) -> None:
     expected = {
         "helpdesk_turns_total['done']": 2,
         "helpdesk_turns_total['failed']": 1,
-        "helpdesk_turn_tokens_total['in']": 300,
-        "helpdesk_turn_tokens_total['out']": 21,
+        "helpdesk_turn_tokens_total['in']": 400,
+        "helpdesk_turn_tokens_total['out']": 28,
         "helpdesk_searches_total['', 'found']": 1,
         "helpdesk_searches_total['provider_down', 'unavailable']": 1,
         "helpdesk_embedding_seconds_bucket['0.025']": 0,
@@ -81,6 +85,8 @@ def test_counts_what_happened(client: Client, token: str) -> None:
         "helpdesk_worker_outages_total['host:1']": 1,
         "helpdesk_worker_embedded_total['host:1']": 7,
         "helpdesk_workers['idle']": 1,
+        "helpdesk_workers['working']": 0,
+        "helpdesk_turns_active['running']": 1,
         "helpdesk_tickets['new']": 1,
     }
     assert {name: found.get(name) for name in expected} == expected
