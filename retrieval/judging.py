@@ -26,6 +26,10 @@ from .models import DuplicateCandidate, Incident, IncidentMember, Verdict
 Judgement = Verdict.Judgement
 State = DuplicateCandidate.State
 
+# A pair is worth a judgement while both tickets stand for themselves and the newer one is unresolved.
+STANDING = Q(ticket__duplicate_of=None, candidate__duplicate_of=None, ticket__status__in=UNRESOLVED)
+SORTED_AT_ONCE = 1_000  # pairs in one transaction
+
 
 class AlreadyJudged(ValidationError):
     """Somebody was faster, with the same or another judgement; `verdict` is theirs."""
@@ -159,20 +163,39 @@ def latest_verdict(one_id: int, other_id: int) -> Verdict | None:
 
 
 def open_candidates() -> QuerySet[DuplicateCandidate]:
-    """The pairs that wait for a judgement: both tickets stand for themselves, the newer is unresolved, and
-    no proposed incident asks about them all at once."""
+    """The pairs that wait for a judgement: they stand, and no proposed incident asks about them all at once.
+
+    What no longer stands is still left out here, for the moment until `sort_out_candidates()` has seen it.
+    """
     same_incident = IncidentMember.objects.filter(
         ticket=OuterRef("ticket"),
         incident__state=Incident.State.PROPOSED,
         incident__members__ticket=OuterRef("candidate"),
     )
-    return DuplicateCandidate.objects.filter(
-        ~Exists(same_incident),
-        state=State.OPEN,
-        ticket__duplicate_of=None,
-        candidate__duplicate_of=None,
-        ticket__status__in=UNRESOLVED,
-    )
+    return DuplicateCandidate.objects.filter(STANDING, ~Exists(same_incident), state=State.OPEN)
+
+
+def sort_out_candidates() -> int:
+    """Sets the pairs aside that no longer stand, and brings those back that stand again; answers how many.
+
+    Tickets are solved, reopened, merged and unmerged on many paths that know nothing of pairs. Without this,
+    pairs that nobody ever judged would pile up at the head of the inbox, to be skipped by each look at it.
+    """
+    rows = DuplicateCandidate.objects
+    fallen = _move_all(rows.filter(~STANDING, state=State.OPEN), State.ASIDE)
+    return fallen + _move_all(rows.filter(STANDING, state=State.ASIDE), State.OPEN)
+
+
+def _move_all(rows: QuerySet[DuplicateCandidate], state: str) -> int:
+    moved = 0
+    while True:
+        with transaction.atomic():
+            # Whoever is judging a pair holds its row, and is right.
+            locked = rows.select_for_update(of=("self",), skip_locked=True, no_key=True)
+            ids = list(locked.values_list("pk", flat=True)[:SORTED_AT_ONCE])
+            moved += DuplicateCandidate.objects.filter(pk__in=ids).update(state=state)
+        if len(ids) < SORTED_AT_ONCE:
+            return moved
 
 
 def _about(ticket: Ticket | int) -> Q:

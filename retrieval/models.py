@@ -265,10 +265,13 @@ class DuplicateCheck(models.Model):
 class DuplicateCandidate(models.Model):
     """A pair that may be the same problem, for a person to judge. One row a pair, for ever: what has been
     judged is not proposed again.
+
+    `ASIDE`: nobody has judged it and nobody has to, while one of the tickets is solved or merged.
     """
 
     class State(models.TextChoices):
         OPEN = "open", _("open")
+        ASIDE = "aside", _("set aside")
         DECIDED = "decided", _("decided")
 
     ticket = models.ForeignKey(

@@ -26,6 +26,7 @@ from .calibration import calibrate_first
 from .duplicates import check_due_tickets
 from .embedders import Embedder, EmbeddingError, model_key
 from .embedding import Embedded, batches, embed
+from .judging import sort_out_candidates
 from .models import WorkerState
 from .queue import WINDOW, Job, Queue
 
@@ -40,6 +41,7 @@ logger = logging.getLogger(__name__)
 LEASE_SECONDS = 120.0
 BEAT_SECONDS = 10.0
 COUNT_SECONDS = 10.0
+SORT_SECONDS = 60.0
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
 # For each call under way one more batch is claimed and read, so that no call waits for the database even if
 # all of them come back at once.
@@ -139,7 +141,7 @@ class Worker:
         self._ready: deque[list[Job]] = deque()
         self._under_way: list[Batch] = []
         self._sweep: Sweep | None = None
-        self._beaten_at = self._counted_at = -1e9
+        self._beaten_at = self._counted_at = self._sorted_at = -1e9
         self._uncounted = True
         self._calibrated = False
 
@@ -186,6 +188,7 @@ class Worker:
         """
         self._beat(WorkerState.Activity.WORKING if self._under_way else WorkerState.Activity.IDLE)
         self._renew_leases()  # first, or after a long outage we would claim what we have in hand
+        self._sort_out_pairs()
         if not self.pauses.is_over():
             self._beat(WorkerState.Activity.PAUSED)
             if self._under_way:
@@ -200,6 +203,12 @@ class Worker:
             return self._end_sweep() or self._calibrate() or self._check_duplicates()
         self._collect()
         return True
+
+    def _sort_out_pairs(self) -> None:
+        """Once a minute, whatever the provider does: tickets are solved while it is away."""
+        if monotonic() - self._sorted_at > SORT_SECONDS:
+            sort_out_candidates()
+            self._sorted_at = monotonic()
 
     def _calibrate(self) -> bool:
         """Once, as soon as there is something to calibrate by. There is never more to do."""

@@ -155,7 +155,7 @@ def _asked_for(request: HttpRequest, pk: str, rows: list[DuplicateCandidate]) ->
 def _what_became_of(row: DuplicateCandidate | None) -> str:
     if row is None:
         return _("This pair is gone: one of the tickets has been deleted.")
-    if row.state == DuplicateCandidate.State.OPEN:
+    if row.state != DuplicateCandidate.State.DECIDED:
         return _("This pair needs no decision any more: one of the tickets is solved or merged.")
     return _("%(who)s has already judged this pair: %(judgement)s.") % {
         "who": readable(row.decided_by) or _("Somebody"),

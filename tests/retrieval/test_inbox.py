@@ -1,5 +1,6 @@
 """The inbox of possible duplicates, without JavaScript: every key is a button of a form."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from retrieval.judging import judge
+from retrieval.judging import judge, sort_out_candidates
 from retrieval.models import DuplicateCandidate, Incident, IncidentMember, Verdict
 from retrieval.triage import counting
 from retrieval.triage.inbox import waiting
@@ -72,6 +73,28 @@ def test_the_inbox_is_read_in_the_order_of_its_index(alice: Client) -> None:
     plan = waiting()[:30].explain()
     assert "retrieval_candidate_waiting" in plan
     assert "Sort" not in plan
+
+
+def test_pairs_that_nobody_has_to_judge_are_no_longer_in_its_index(alice: Client) -> None:
+    for number in range(6):
+        propose(str(number), created_at=timezone.now() - timedelta(days=9))
+    Ticket.objects.filter(newer_candidates=None).update(status="resolved")
+    row = propose("waits")
+    assert _rows_read() == 7
+    sort_out_candidates()
+    assert _rows_read() == 1
+    assert alice.get(INBOX).context["rows"] == [row]
+
+
+def _rows_read() -> int:
+    """How many pairs the database looks at for the first page of the inbox."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+    found = re.search(
+        r"retrieval_candidate_waiting.*?rows=([\d.]+) loops=1", waiting()[:30].explain(analyze=True)
+    )
+    assert found
+    return round(float(found[1]))
 
 
 def test_the_likely_ones_first_and_the_oldest_of_them(alice: Client) -> None:

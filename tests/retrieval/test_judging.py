@@ -10,6 +10,7 @@ from django.db import close_old_connections
 from django.test import Client
 from django.utils import timezone
 
+from retrieval import judging
 from retrieval.judging import (
     AlreadyJudged,
     belong_to,
@@ -17,6 +18,7 @@ from retrieval.judging import (
     judged_with,
     merge,
     open_candidates,
+    sort_out_candidates,
     undo,
     unmerge,
 )
@@ -80,6 +82,58 @@ def test_undo_restores_everything(alice: User, pair: tuple[Ticket, Ticket], judg
     assert not Verdict.objects.exists()
     assert not TicketLink.objects.exists()
     assert [row.state for row in open_candidates()] == ["open"]
+
+
+def states() -> list[str]:
+    sort_out_candidates()
+    return list(DuplicateCandidate.objects.values_list("state", flat=True))
+
+
+def test_a_pair_is_set_aside_while_its_newer_ticket_is_solved(
+    alice: User, pair: tuple[Ticket, Ticket]
+) -> None:
+    newer, older = pair
+    older.change(by=alice, via="admin", status="resolved")
+    assert states() == ["open"]  # a regression, to be judged
+    newer.change(by=alice, via="admin", status="resolved")
+    assert states() == ["aside"]
+    newer.change(by=alice, via="admin", status="open")
+    assert states() == ["open"]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_pair_is_set_aside_while_either_is_merged(
+    alice: User, pair: tuple[Ticket, Ticket], which: int
+) -> None:
+    pair[which].merge_into(TicketFactory(), alice)
+    assert states() == ["aside"]
+    pair[which].unmerge(alice)
+    assert states() == ["open"]
+
+
+def test_a_judged_pair_is_never_moved(alice: User, pair: tuple[Ticket, Ticket]) -> None:
+    verdict = judge(*pair, "same", by=alice)
+    assert states() == ["decided"]
+    undo(verdict, by=alice)
+    assert states() == ["open"]
+
+
+def test_pairs_set_aside_can_be_judged(alice: User, pair: tuple[Ticket, Ticket]) -> None:
+    pair[0].change(by=alice, via="admin", status="resolved")
+    assert states() == ["aside"]
+    judge(*pair, "different", by=alice)
+    assert states() == ["decided"]
+
+
+def test_any_number_of_pairs_is_sorted_out(
+    alice: User, pair: tuple[Ticket, Ticket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "SORTED_AT_ONCE", 2)
+    for other in TicketFactory.create_batch(4):
+        DuplicateCandidate.objects.create(ticket=pair[0], candidate=other, score=0.9, model="m:1")
+    pair[0].change(by=alice, via="admin", status="closed")
+    assert sort_out_candidates() == 5
+    assert sort_out_candidates() == 0
 
 
 def test_undo_twice_is_told(alice: User, pair: tuple[Ticket, Ticket]) -> None:

@@ -15,7 +15,7 @@ from retrieval import worker as worker_module
 from retrieval.bookkeeping import COUNT_INDEX
 from retrieval.embedders import EmbeddingError, get_embedder, model_key
 from retrieval.embedders.local import LocalEmbedder
-from retrieval.models import IndexState, TicketEmbedding, WorkerState
+from retrieval.models import DuplicateCandidate, IndexState, TicketEmbedding, WorkerState
 from retrieval.queue import CLAIM, STALE, merging
 from retrieval.search import find_similar
 from retrieval.worker import Pauses, Worker
@@ -278,6 +278,21 @@ def test_retry_after_is_kept(worker: Worker, voyage: VoyageServer) -> None:
     voyage.script(Fault(429, headers={"Retry-After": "120"}))
     worker.step()
     assert 110 < worker.pauses.remaining() <= 120
+
+
+def test_pairs_are_sorted_out_even_while_the_provider_is_away(
+    worker: Worker, voyage: VoyageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "SORT_SECONDS", 0.0)
+    voyage.key = "another"
+    older, newer = TicketFactory(), TicketFactory()
+    DuplicateCandidate.objects.create(ticket=newer, candidate=older, score=0.9, model="m:1")
+    worker.step()
+    assert worker.pauses.cause
+    Ticket.objects.filter(pk=newer.pk).update(status="resolved")
+    worker.stopping.set()  # the pause itself need not be waited for
+    worker.step()
+    assert DuplicateCandidate.objects.get().state == "aside"
 
 
 def test_pauses_grow_and_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from tqdm import tqdm
 from retrieval import pgvector
 from retrieval.bookkeeping import beat
 from retrieval.embedders import Embedder, SearchOff, get_embedder, model_key
+from retrieval.judging import sort_out_candidates
 from retrieval.models import IndexState, WorkerState
 from retrieval.prune import Incomplete, prune
 from retrieval.worker import LEASE_SECONDS, Worker
@@ -126,6 +127,7 @@ class Command(BaseCommand):
         while not stopping.is_set():
             try:
                 beat(name, "", WorkerState.Activity.OFF, 0, code, reason, 0)
+                sort_out_candidates()
             except (OperationalError, InterfaceError):
                 logger.warning("the database is away; trying again")
             connection.close()
