@@ -547,7 +547,7 @@ class TicketEvent(models.Model):
 
     class Meta:
         verbose_name = _("event")
-        verbose_name_plural = _("history")
+        verbose_name_plural = _("events")
         ordering = ["created_at", "pk"]
 
     def __str__(self) -> str:
