@@ -68,6 +68,40 @@ SENTENCES: dict[str, StrOrPromise] = {
     "daily_limit": _("Your daily limit of {limit} tokens is used up. It goes on at {until}."),
 }
 
+# The same in two or three words, for the columns and filters of those who look after the product.
+LABELS: dict[str, StrOrPromise] = {
+    "key_refused": _("API key refused"),
+    "forbidden": _("not permitted"),
+    "payment": _("no credit left"),
+    "model_unknown": _("unknown model"),
+    "unreachable_api": _("wrong address"),
+    "bad_request": _("invalid request"),
+    "too_large": _("request too large"),
+    "prompt_too_long": _("conversation too long"),
+    "signature": _("history rejected"),
+    "rate_limited": _("too many requests"),
+    "rate_limited_until": _("too many requests, until later"),
+    "server_error": _("fault of the provider"),
+    "overloaded": _("overloaded"),
+    "timeout": _("no answer in time"),
+    "stalled": _("answer stalled"),
+    "unreachable": _("out of reach"),
+    "connection_lost": _("connection lost"),
+    "garbled": _("unreadable answer"),
+    "internal": _("internal fault"),
+    "cut": _("maximum length"),
+    "refusal": _("declined"),
+    "context_full": _("conversation too long, cut off"),
+    "stop_sequence": _("stop marker"),
+    "unknown_stop": _("unknown stop reason"),
+    "empty_answer": _("empty answer"),
+    "step_limit": _("too many steps"),
+    "stopped": _("stopped by the person"),
+    "disconnected": _("page closed"),
+    "abandoned": _("process ended"),
+    "daily_limit": _("daily limit"),
+}
+
 RETRYABLE = frozenset(
     {
         "rate_limited",

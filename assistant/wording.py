@@ -1,4 +1,4 @@
-"""Tool steps in the person's words: what happens, and what came of it."""
+"""What the model and its tools did, in people's words: tool steps and what came of them, reasons to stop."""
 
 from __future__ import annotations
 
@@ -38,6 +38,17 @@ ERRORS: dict[str, StrOrPromise] = {
     "internal": _("Failed because of an internal fault; nothing was changed."),
 }
 REFUSED = _("Not done: the assistant's request was not valid.")
+
+# Why the model stopped, in a column; `faults` has the sentences for whoever asked.
+STOP_REASONS: dict[str, StrOrPromise] = {
+    "end_turn": _("finished"),
+    "tool_use": _("wanted a tool"),
+    "pause_turn": _("paused"),
+    "max_tokens": _("maximum length"),
+    "model_context_window_exceeded": _("conversation too long"),
+    "stop_sequence": _("stop marker"),
+    "refusal": _("declined"),
+}
 
 FOUND = ngettext_lazy("%(count)d similar ticket found", "%(count)d similar tickets found", "count")
 LISTED = ngettext_lazy("%(count)d ticket", "%(count)d tickets", "count")

@@ -13,7 +13,7 @@ from tickets.readonly_admin import RecordAdmin
 
 from .health_admin import HealthAdmin
 from .models import IndexState, SearchLog, SearchProfile, TicketEmbedding, Verdict, WorkerState
-from .results import Outcome
+from .sentences import OUTCOMES, REASONS
 from .templatetags.ticket_hits import duration
 
 
@@ -34,11 +34,8 @@ def _duration(milliseconds: float | None) -> str:
     return duration(None if milliseconds is None else round(milliseconds))
 
 
-OUTCOMES = {
-    Outcome.FOUND: _("found"),
-    Outcome.NOTHING: _("found nothing"),
-    Outcome.UNAVAILABLE: _("could not search"),
-}
+def _reason(row: WorkerState | SearchLog) -> str | None:
+    return str(REASONS.get(row.reason_code, row.reason_code)) or None
 
 
 class OutcomeFilter(admin.SimpleListFilter):
@@ -83,8 +80,13 @@ class IndexStateAdmin(HealthAdmin, RecordAdmin):
 
 @admin.register(WorkerState)
 class WorkerStateAdmin(RecordAdmin):
-    list_display = ("name", "model", "activity", "reason", "paused_until", "embedded", "heartbeat_at")
+    list_display = ("name", "model", "activity", "why", "paused_until", "embedded", "heartbeat_at")
     ordering = ("-heartbeat_at",)
+    exclude = ("reason_code",)
+
+    @admin.display(description=_("reason"), empty_value="–")
+    def why(self, row: WorkerState) -> str | None:
+        return _reason(row)
 
 
 @admin.register(SearchProfile)
@@ -94,8 +96,10 @@ class SearchProfileAdmin(RecordAdmin):
 
 @admin.register(SearchLog)
 class SearchLogAdmin(RecordAdmin):
-    list_display = ("created_at", "user", "text_beginning", "result", "reason_code", "embedding", "search")
+    list_display = ("created_at", "user", "text_beginning", "result", "why", "embedding", "search")
     list_filter = (OutcomeFilter,)
+    exclude = ("outcome", "reason_code")
+    readonly_fields = ("result", "why")
     list_select_related = ("user",)
 
     @admin.display(description=_("text"))
@@ -112,7 +116,11 @@ class SearchLogAdmin(RecordAdmin):
 
     @admin.display(description=_("outcome"))
     def result(self, row: SearchLog) -> str:
-        return str(OUTCOMES[Outcome(row.outcome)])
+        return str(OUTCOMES.get(row.outcome, row.outcome))
+
+    @admin.display(description=_("reason"), empty_value="–")
+    def why(self, row: SearchLog) -> str | None:
+        return _reason(row)
 
 
 @admin.register(Verdict)

@@ -1,12 +1,44 @@
-"""What a search could see and how its hits matched, in plain words."""
+"""What became of a search, what it could see and how its hits matched, in plain words."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
-from retrieval.results import Coverage
+from retrieval.results import Coverage, Outcome
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+OUTCOMES: dict[str, StrOrPromise] = {
+    Outcome.FOUND: gettext_lazy("found"),
+    Outcome.NOTHING: gettext_lazy("found nothing"),
+    Outcome.UNAVAILABLE: gettext_lazy("could not search"),
+}
+# Why not, in a column; the whole sentence is shown where the search was asked for.
+REASONS: dict[str, StrOrPromise] = {
+    "provider_off": gettext_lazy("switched off"),
+    "no_key": gettext_lazy("no API key"),
+    "no_package": gettext_lazy("package missing"),
+    "no_credit": gettext_lazy("no credit left"),
+    "key_refused": gettext_lazy("API key refused"),
+    "provider_misconfigured": gettext_lazy("provider not set up correctly"),
+    "provider_timeout": gettext_lazy("provider did not answer in time"),
+    "provider_bad_answer": gettext_lazy("unusable answer of the provider"),
+    "provider_down": gettext_lazy("provider out of reach"),
+    "rate_limited": gettext_lazy("too many requests"),
+    "text_rejected": gettext_lazy("text rejected"),
+    "no_pgvector": gettext_lazy("database without pgvector"),
+    "index_empty": gettext_lazy("nothing indexed yet"),
+    "other_model": gettext_lazy("index of another model"),
+    "not_permitted": gettext_lazy("not permitted"),
+    "empty_query": gettext_lazy("no text"),
+    "internal": gettext_lazy("internal fault"),
+}
 
 
 def coverage_sentence(coverage: Coverage) -> str:

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
-from django.contrib.auth.admin import UserAdmin
-from django.contrib.auth.models import User
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
@@ -26,8 +26,9 @@ from django.utils.translation import gettext_lazy as _
 from .bulk_admin import BulkAdmin
 from .created_filter import CreatedFilter
 from .exchange_admin import ExchangeAdmin
-from .forms import MergeForm, PersonChoiceField, TicketForm
-from .history import describe
+from .forms import CategoryChoiceField, GroupsChoiceField, MergeForm, PersonChoiceField, TicketForm
+from .history import describe, field_label, value_label
+from .labels import category_label, group_label
 from .models import Category, Ticket, TicketEvent, Via, readable
 from .paginator import BoundedPaginator
 from .permissions import may_comment
@@ -94,6 +95,20 @@ class AssigneeFilter(admin.SimpleListFilter):
         return queryset.filter(assignee=value) if value and value.isdecimal() else queryset
 
 
+class CategoryFilter(admin.RelatedFieldListFilter):
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> Any:
+        return [
+            (pk, category_label(str(name))) for pk, name in super().field_choices(field, request, model_admin)
+        ]
+
+
+class GroupFilter(admin.RelatedFieldListFilter):
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> Any:
+        return [
+            (pk, group_label(str(name))) for pk, name in super().field_choices(field, request, model_admin)
+        ]
+
+
 class SearchSwitch(admin.SimpleListFilter):
     """A switch beside the search field; what it does is up to `get_search_results()`."""
 
@@ -132,7 +147,7 @@ class TicketChangeList(ChangeList):
 @admin.register(Ticket)
 class TicketAdmin(ExchangeAdmin, BulkAdmin):
     form = TicketForm
-    list_display = ("number", "summary", "state", "owner", "age", "activity", "category", "person")
+    list_display = ("number", "summary", "state", "owner", "age", "activity", "topic", "person")
     list_display_links = ("number", "summary")
     list_filter: ClassVar[Any] = (
         QuickViewFilter,
@@ -140,7 +155,7 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
         "status",
         "priority",
         AssigneeFilter,
-        "category",
+        ("category", CategoryFilter),
     )
     quick_views = QUICK_VIEWS
     actions = ("change_many", "merge_many", "export_as_csv")
@@ -191,6 +206,10 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
             return status
         return format_html("{} {}", status, badge("priority", ticket.priority, ticket.get_priority_display()))
 
+    @admin.display(description=_("category"), ordering="category__name", empty_value="–")
+    def topic(self, ticket: Ticket) -> str | None:
+        return ticket.category.label if ticket.category else None
+
     @admin.display(description=_("reporter"))
     def person(self, ticket: Ticket) -> str:
         return readable(ticket.reporter)
@@ -225,6 +244,8 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
         """People by name, and without the buttons that would change a person or a category from here."""
         if db_field.name in ("reporter", "assignee"):
             kwargs["form_class"] = PersonChoiceField
+        elif db_field.name == "category":
+            kwargs["form_class"] = CategoryChoiceField
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
@@ -406,7 +427,11 @@ def ago(moment: Any) -> SafeString:
 @admin.register(Category)
 class CategoryAdmin(admin.ModelAdmin):
     search_fields = ("name",)
-    list_display = ("name",)
+    list_display = ("named",)
+
+    @admin.display(description=_("name"), ordering="name")
+    def named(self, category: Category) -> str:
+        return category.label
 
 
 @admin.register(TicketEvent)
@@ -416,17 +441,45 @@ class TicketEventAdmin(RecordAdmin):
     list_display = ("created_at", "ticket_number", "line", "via")
     list_filter = ("kind", "via")
     list_select_related = ("actor",)
-    fields = ("ticket_number", "created_at", "actor", "via", "kind", "field", "old", "new")
+    fields = ("ticket_number", "created_at", "actor", "via", "kind", "field_name", "before", "after")
 
     @admin.display(description=_("ticket"))
     def ticket_number(self, event: TicketEvent) -> SafeString:
         address = reverse("admin:tickets_ticket_change", args=[event.ticket_id])
         return format_html('<a href="{}">#{}</a>', address, event.ticket_id)
 
+    @admin.display(description=_("field"))
+    def field_name(self, event: TicketEvent) -> str:
+        return field_label(event.field) if event.field else "–"
+
+    @admin.display(description=_("before"))
+    def before(self, event: TicketEvent) -> str:
+        return _in_words(event, event.old)
+
+    @admin.display(description=_("after"))
+    def after(self, event: TicketEvent) -> str:
+        return _in_words(event, event.new)
+
     @admin.display(description=_("what"))
     def line(self, event: TicketEvent) -> str:
         line = describe(event)
         return f"{line.who} {line.what}"
+
+
+def _in_words(event: TicketEvent, value: str) -> str:
+    return value_label(event.field, value) if event.field else value or "–"
+
+
+admin.site.unregister(Group)
+
+
+@admin.register(Group)
+class RoleAdmin(GroupAdmin):
+    list_display = ("named",)
+
+    @admin.display(description=_("name"), ordering="name")
+    def named(self, group: Group) -> str:
+        return group_label(group.name)
 
 
 admin.site.unregister(User)
@@ -435,6 +488,13 @@ admin.site.unregister(User)
 @admin.register(User)
 class PersonAdmin(UserAdmin):
     """Who may only look (to choose a reporter) sees names, neither permissions nor password hashes."""
+
+    list_filter = ("is_staff", "is_superuser", "is_active", ("groups", GroupFilter))
+
+    def formfield_for_manytomany(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        if db_field.name == "groups":
+            kwargs["form_class"] = GroupsChoiceField
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is not None and not self.has_change_permission(request, obj):

@@ -50,8 +50,8 @@ class ChangeManyForm(forms.Form):
         self._offer("status", Ticket.Status.choices)
         self._offer("priority", Ticket.Priority.choices)
         self._offer("assignee", [(NOBODY, _("nobody")), *((str(one.pk), readable(one)) for one in staff)])
-        categories = Category.objects.values_list("pk", "name")
-        self._offer("category", [(NOBODY, _("none")), *((str(pk), name) for pk, name in categories)])
+        categories = [(str(one.pk), one.label) for one in Category.objects.all()]
+        self._offer("category", [(NOBODY, _("none")), *categories])
 
     def _offer(self, name: str, choices: Any) -> None:
         self.fields[name].choices = [LEAVE, *choices]  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from .fields import CleanTextFormField
 from .history import describe, value_label
+from .labels import group_label
 from .models import Ticket, TicketEvent, readable
 
 
@@ -92,6 +93,16 @@ def stored_value(ticket: Ticket, name: str) -> Any:
 class PersonChoiceField(forms.ModelChoiceField):
     def label_from_instance(self, obj: Any) -> str:
         return readable(obj)
+
+
+class CategoryChoiceField(forms.ModelChoiceField):
+    def label_from_instance(self, obj: Any) -> str:
+        return str(obj.label)
+
+
+class GroupsChoiceField(forms.ModelMultipleChoiceField):
+    def label_from_instance(self, obj: Any) -> str:
+        return group_label(obj.name)
 
 
 class MergeForm(forms.Form):

@@ -8,6 +8,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
+from .labels import category_label
 from .models import Ticket, TicketEvent, readable
 
 SHORT = 80  # characters; longer texts are shown folded, with before and after
@@ -40,6 +41,8 @@ def field_label(name: str) -> str:
 
 def value_label(field: str, value: str) -> str:
     """A stored value as people see it: "open" as the translated label, nothing as a dash."""
+    if field == "category" and value:
+        return category_label(value)
     choices = dict(getattr(Ticket._meta.get_field(field), "flatchoices", ()))
     label: str | Promise = choices.get(value, value)
     return str(label) or "–"

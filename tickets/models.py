@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 
 from . import clock
 from .fields import CleanTextField, TitleField, UnselectedSearchVectorField, refuse_blank
+from .labels import category_label
 from .querysets import UNRESOLVED, AppendOnlyQuerySet, TicketQuerySet
 
 MERGE_LOCK = 7_316_201  # any number that no other advisory lock of this database uses
@@ -42,6 +43,11 @@ class Category(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def label(self) -> str:
+        """Its name for people; `name` is what histories, exports and programs have."""
+        return category_label(self.name)
 
 
 class Via(models.TextChoices):

@@ -5,10 +5,12 @@ import time
 import pytest
 from pytest_django import Settings
 
-from assistant import calls, client
+from assistant import calls, client, endings, faults, wording
 from assistant.events import Retrying, TextDelta, TurnFinished
 from assistant.models import Turn
 from assistant.services import retry_turn
+from assistant.tools import finding
+from retrieval import sentences
 from tests.assistant.conftest import Ask, run
 from tests.fakes.claude import (
     Drop,
@@ -194,3 +196,9 @@ def test_no_secret_and_no_body_in_what_is_stored(
     turn, events = ask("Hello")
     stored = str(Turn.objects.filter(pk=turn.pk).values())
     assert "very-secret" not in stored + sentence(events) + caplog.text
+
+
+def test_every_fault_and_stop_reason_has_a_label() -> None:
+    assert faults.LABELS.keys() == faults.SENTENCES.keys()
+    assert endings.BY_REASON.keys() <= wording.STOP_REASONS.keys()
+    assert finding.REASONS.keys() <= sentences.REASONS.keys()

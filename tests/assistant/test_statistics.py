@@ -214,3 +214,18 @@ def test_the_groups_of_the_product(group: str, sees: bool) -> None:
         content_type__app_label__in=["assistant", "retrieval"]
     )
     assert ("view_turn" in held.values_list("codename", flat=True)) is sees
+
+
+def test_reasons_of_turns_are_in_words(client: Client) -> None:
+    root = User.objects.create_superuser("root")
+    client.force_login(root)
+    talk = Conversation.objects.create(user=root)
+    turn = Turn.objects.create(
+        conversation=talk, status="interrupted", error="cut", stop_reason="model_context_window_exceeded"
+    )
+    html = client.get("/admin/assistant/turn/").content.decode()
+    assert html.count("conversation too long") == 2  # the filter and the column
+    assert "maximum length" in html
+    html = client.get(f"/admin/assistant/turn/{turn.pk}/change/").content.decode()
+    assert "conversation too long" in html
+    assert "window_exceeded" not in html

@@ -5,7 +5,7 @@ from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 from django.test import Client
 
-from retrieval.models import SearchLog, TicketEmbedding, Verdict
+from retrieval.models import SearchLog, TicketEmbedding, Verdict, WorkerState
 from retrieval.search import find_similar
 from tests.factories import TicketFactory, UserFactory
 from tickets.models import Ticket
@@ -69,3 +69,14 @@ def test_only_what_failed(root: User, client: Client) -> None:
     assert client.get(list_page, {"failed": "1"}).context["cl"].result_count == 0
     TicketEmbedding.objects.update(failed_hash=b"x")
     assert client.get(list_page, {"failed": "1"}).context["cl"].result_count == 1
+
+
+def test_reasons_and_outcomes_are_in_words(root: User, client: Client) -> None:
+    SearchLog.objects.create(text="x", outcome="unavailable", reason_code="key_refused")
+    SearchLog.objects.create(text="y", outcome="unavailable", reason_code="of_tomorrow")
+    WorkerState.objects.create(name="w", activity="paused", reason_code="provider_down")
+    html = client.get("/admin/retrieval/searchlog/").content.decode()
+    assert "API key refused" in html
+    assert "could not search" in html
+    assert "of_tomorrow" in html  # a code of another version is better than nothing
+    assert "provider out of reach" in client.get("/admin/retrieval/workerstate/").content.decode()
