@@ -12,7 +12,8 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils.translation import gettext
+from django.utils.formats import number_format
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from .exporting import csv_response
@@ -73,6 +74,7 @@ class ExchangeAdmin(admin.ModelAdmin):
             **self.admin_site.each_context(request),
             "title": gettext("Import tickets"),
             "opts": self.opts,
+            "media": self.media,
             "form": form,
             "fields": FIELDS,
             "result": None,
@@ -91,7 +93,14 @@ class ExchangeAdmin(admin.ModelAdmin):
             except ImportRefused as refused:
                 form.add_error("file", str(refused))
                 return {}
-        return {"result": result, "rejected": rejected[:LISTED], "more": max(len(rejected) - LISTED, 0)}
+        dry_run = form.cleaned_data["dry_run"]
+        return {
+            "result": result,
+            "counts": _counts(result, dry_run=dry_run),
+            "dry_run": dry_run,
+            "rejected": rejected[:LISTED],
+            "more": max(len(rejected) - LISTED, 0),
+        }
 
     def _run(self, file: Path, form: ImportForm, user: User, rejected: list[Rejected]) -> Result:
         return import_tickets(
@@ -101,3 +110,16 @@ class ExchangeAdmin(admin.ModelAdmin):
             again=form.cleaned_data["again"],
             on_rejected=rejected.append,
         )
+
+
+def _counts(result: Result, *, dry_run: bool) -> list[str]:
+    created = (
+        ngettext("%(n)s ticket would be created", "%(n)s tickets would be created", result.created)
+        if dry_run
+        else ngettext("%(n)s ticket created", "%(n)s tickets created", result.created)
+    )
+    rejected = ngettext("%(n)s row rejected", "%(n)s rows rejected", result.rejected)
+    return [
+        created % {"n": number_format(result.created)},
+        rejected % {"n": number_format(result.rejected)},
+    ]
