@@ -8,6 +8,7 @@ without being reported, or twice; within it each ticket has a savepoint. A run l
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from datetime import timedelta
 from time import monotonic
 from typing import Any
 
@@ -36,6 +37,12 @@ def begin(
         raise ValueError(f"at most {MOST} tickets in one run")
     # In order, so that two runs over the same tickets never wait for each other.
     return BulkRun.objects.create(by=by, ids=sorted(set(ids)), changes=changes or {}, target=target)
+
+
+def unfinished(by: User) -> BulkRun | None:
+    """The run that `by` has lately left half-way, without its lists."""
+    lately = BulkRun.objects.filter(by=by, finished_at=None, started_at__gt=clock.now() - timedelta(days=1))
+    return lately.only("position").order_by("-pk").first()
 
 
 def advance(run_id: int, by: User, seconds: float = SECONDS, *, merge: Merge = Ticket.merge_into) -> BulkRun:

@@ -13,7 +13,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from .bulk import MOST, advance, begin
+from .bulk import MOST, advance, begin, unfinished
 from .forms import named_ticket
 from .history import field_label, value_label
 from .models import BulkRun, Category, Ticket, Via, readable
@@ -94,6 +94,11 @@ class BulkAdmin(admin.ModelAdmin):
     def merge_many(self, request: HttpRequest, tickets: Any) -> HttpResponse | None:
         return self._ask(request, "merge", tickets)
 
+    def changelist_view(self, request: Any, extra_context: dict[str, Any] | None = None) -> Any:
+        """With the way back to a run that was left half-way."""
+        run = unfinished(request.user) if self.has_change_permission(request) else None
+        return super().changelist_view(request, {"unfinished": run} | (extra_context or {}))
+
     def _ask(self, request: HttpRequest, what: str, tickets: Any) -> HttpResponse | None:
         ids = list(tickets.order_by("pk").values_list("pk", flat=True)[: MOST + 1])
         if len(ids) > MOST:
@@ -132,7 +137,8 @@ class BulkAdmin(admin.ModelAdmin):
         return HttpResponseRedirect(reverse("admin:tickets_ticket_run", args=[run.pk]))
 
     def run_view(self, request: Any, run_id: int) -> HttpResponse:
-        """GET shows how far it is, POST goes on for a moment; the page posts by itself until it is done."""
+        """GET shows how far it is, POST goes on for a moment; the page posts by itself until it is done or
+        stopped."""
         self._refuse_strangers(request)
         try:
             run = (
@@ -144,7 +150,12 @@ class BulkAdmin(admin.ModelAdmin):
             raise Http404 from None
         if request.method == "POST":
             return HttpResponseRedirect(request.path)
-        return self._many_page(request, "run", gettext("Changing many tickets"), _report(run))
+        return self._many_page(
+            request,
+            "run",
+            gettext("Changing many tickets"),
+            _report(run) | {"goes_on": run.finished_at is None and "stop" not in request.GET},
+        )
 
     def merge(self, duplicate: Ticket, target: Ticket, by: User) -> None:
         """The way of all merges in the admin, for whatever keeps more about them."""

@@ -26,5 +26,7 @@ def test_a_run_goes_on_by_itself(
     page.get_by_label("Priority").select_option("high")
     page.get_by_label("Assignee").select_option(str(alice.pk))
     page.get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_role("alert")).to_be_hidden()
     expect(page.get_by_text(f"{len(tickets)} tickets changed")).to_be_visible()
+    expect(page.locator(".run-counts")).to_be_focused()  # the page has stayed the same
     assert Ticket.objects.filter(priority="high", assignee=alice).count() == len(tickets)

@@ -156,6 +156,20 @@ def test_five_thousand_tickets_in_bounded_steps(alice: User, monkeypatch: pytest
     assert max(held) == bulk.CHUNK
 
 
+def test_stopping_and_going_on(agent_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "CHUNK", 1)
+    monkeypatch.setattr(bulk.advance, "__defaults__", (0.0,))
+    tickets = TicketFactory.create_batch(2)
+    address = start(agent_client, "change", ids=ids(*tickets), priority="high")
+    assertContains(agent_client.post(address, follow=True), "tickets/run.js")
+    assertNotContains(agent_client.get(address + "?stop"), "tickets/run.js")
+    assertContains(agent_client.get(LIST), address + "?stop")
+    assert BulkRun.objects.get().position == 1
+    run_through(agent_client, address)
+    assertNotContains(agent_client.get(LIST), address)
+    assert Ticket.objects.filter(priority="high").count() == 2
+
+
 def test_a_finished_run_does_nothing_again(agent_client: Client, bob: User) -> None:
     ticket = TicketFactory()
     address = start(agent_client, "change", ids=ids(ticket), priority="high")
