@@ -32,7 +32,7 @@ def running_turn(subject: Subject) -> Check:
             "time": duration((now - begun).total_seconds()),
             "silence": duration((now - silent).total_seconds()),
         }
-    advice = _("A web process died while it answered; the turn is closed when its conversation is opened.")
+    advice = _("A web process died while it answered; those that run close the turn within a minute.")
     return Check(
         "running_turn",
         _("Oldest running turn"),

@@ -20,6 +20,7 @@ with one_sentence_errors():
     application = Turnstile(get_asgi_application())
     import_module(settings.ROOT_URLCONF)  # and with it all that the first request would wait for else
 
+    from assistant.rounds import start_rounds
     from retrieval.embedders import warm_up
 
 # After each query a thread of the pool asks the event loop's for the interpreter; by default it waits 5 ms.
@@ -29,3 +30,4 @@ sys.setswitchinterval(0.001)
 gc.collect()
 gc.freeze()
 warm_up()
+start_rounds()

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
-from assistant import client, loop, services, store
+from assistant import client, loop, rounds, services, store
 from assistant.events import Event, Silence, TextDelta, TurnFinished, TurnStarted
 from assistant.models import Conversation, Message, ToolCall, Turn
 from assistant.prices import PRICES
@@ -271,6 +271,20 @@ def test_nobody_touches_the_conversation_of_another(
 
 
 # -- crashes -----------------------------------------------------------------------------------------------
+
+
+def test_a_turn_whose_process_died_is_closed_though_nobody_looks(conversation: Conversation) -> None:
+    dead, alive = (
+        post(conversation, "Hello").turn,
+        post(Conversation.objects.create(user=conversation.user), "Hello").turn,
+    )
+    for turn in (dead, alive):
+        store.claim(turn.pk, "m")
+    Turn.objects.filter(pk=dead.pk).update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    rounds.look_after_turns()
+    dead.refresh_from_db()
+    alive.refresh_from_db()
+    assert (dead.status, dead.error, alive.status) == ("interrupted", "abandoned", "running")
 
 
 def test_a_turn_whose_process_died_is_closed_at_the_next_look(
