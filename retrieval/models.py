@@ -93,7 +93,7 @@ class IndexState(models.Model):
     completed_at = models.DateTimeField(_("complete since"), null=True)
     second_stage = models.CharField(_("second stage"), max_length=20, blank=True, default="")
     recall = models.FloatField(_("recall of the second stage"), null=True)
-    recall_measured_at = models.DateTimeField(null=True)
+    recall_measured_at = models.DateTimeField(_("recall measured at"), null=True)
 
     class Meta:
         verbose_name = _("index state")
@@ -227,7 +227,7 @@ class Verdict(models.Model):
         verbose_name_plural = _("verdicts")
 
     def __str__(self) -> str:
-        return f"#{self.candidate_id} {self.judgement}"
+        return f"#{self.candidate_id}: {self.get_judgement_display()}"
 
 
 class DuplicateCheck(models.Model):

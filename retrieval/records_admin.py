@@ -76,6 +76,7 @@ class IndexStateAdmin(HealthAdmin, RecordAdmin):
         "second_stage",
         "recall",
     )
+    exclude = ("last_id",)
 
 
 @admin.register(WorkerState)

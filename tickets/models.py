@@ -557,7 +557,7 @@ class TicketEvent(models.Model):
         ordering = ["created_at", "pk"]
 
     def __str__(self) -> str:
-        return f"#{self.ticket_id} {self.kind} {self.field}".strip()
+        return f"#{self.ticket_id}: {self.get_kind_display()}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:

@@ -11,6 +11,11 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AlterField(
+            model_name='indexstate',
+            name='recall_measured_at',
+            field=models.DateTimeField(null=True, verbose_name='recall measured at'),
+        ),
+        migrations.AlterField(
             model_name='duplicatecandidate',
             name='state',
             field=models.CharField(choices=[('open', 'open'), ('aside', 'set aside'), ('decided', 'decided')], default='open', max_length=10, verbose_name='state'),
