@@ -19,7 +19,12 @@ class Document:
 
     @property
     def is_blank(self) -> bool:
-        return not self.text.strip()
+        return not has_words(self.text)
+
+
+def has_words(text: str) -> bool:
+    """Whether there is a letter or a digit of any script: to a model, all texts of emoji alone are twins."""
+    return any(char.isalnum() for char in text)
 
 
 def document(title: str, description: str) -> str:

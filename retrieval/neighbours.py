@@ -17,7 +17,7 @@ from tickets.querysets import TicketQuerySet
 
 from .calibration import FEWEST_TICKETS, SAMPLE, SAMPLE_SQL, Bounds, bounds
 from .candidates import collect, collect_without_vector, scope_of
-from .documents import document
+from .documents import document, has_words
 from .index import Index, Unavailable, usable_index
 from .models import SearchProfile
 from .passages import best_passage
@@ -80,6 +80,8 @@ def similar_to(ticket: Ticket, *, user: Person, exclude: Collection[int], limit:
     """
     visible = Ticket.objects.visible_to(user)
     try:
+        if not has_words(_text(ticket)):
+            raise Unavailable(_("This ticket has no words to compare by."), "empty_query")
         index = usable_index()
         vector = vector_of(ticket.pk, index.model)
         if vector is None:

@@ -148,6 +148,13 @@ def test_waiting_for_its_vector_it_says_so_and_asks_again(alice: Client, pair: t
     assert 'hx-trigger="load delay:5s"' in html
 
 
+def test_a_ticket_without_a_word_is_not_waited_for(alice: Client, pair: tuple[Ticket, Ticket]) -> None:
+    ticket = TicketFactory(title="🔥🔥", description="")
+    html = alice.get(f"/admin/tickets/ticket/{ticket.pk}/similar/").content.decode()
+    assert "no words to compare" in html
+    assert "delay:5s" not in html
+
+
 def test_switched_off_it_says_so(alice: Client, pair: tuple[Ticket, Ticket], settings: Any) -> None:
     settings.EMBEDDING_PROVIDER = "off"
     html = panel(alice, pair[0])

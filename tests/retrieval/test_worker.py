@@ -109,9 +109,12 @@ def test_documents_and_only_they_are_sent_as_documents(worker: Worker, voyage: V
     assert voyage.requests[-1]["input_type"] == "query"
 
 
-def test_blank_text_is_never_embedded(worker: Worker, voyage: VoyageServer) -> None:
+@pytest.mark.parametrize(("title", "description"), [(" ", "\n\t "), ("🔥🔥", "???\n😀")])
+def test_text_without_a_word_is_never_embedded(
+    worker: Worker, voyage: VoyageServer, title: str, description: str
+) -> None:
     ticket, other = tickets(2)
-    Ticket.objects.filter(pk=ticket.pk).update(title=" ", description="\n\t ")
+    Ticket.objects.filter(pk=ticket.pk).update(title=title, description=description)
     work(worker)
     stored = row(ticket)
     assert stored.embedding is None
