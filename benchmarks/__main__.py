@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-ALL = ("search", "poll", "backfill", "import", "api", "admin", "turn", "chat_load")
+ALL = ("search", "poll", "backfill", "import", "api", "admin", "turn", "chat_load", "kill_storm")
 
 
 def main() -> int:

@@ -2,8 +2,8 @@
 
 A ticket waits when its content hash differs from the one its vector was made from; edits past the ORM are
 seen as well. Work is claimed by a lease in short transactions. All times are the database's, so that the
-clocks of the workers do not matter; a lease or a pause further in the future than any that is given out
-counts as over, because then the database's clock was set back.
+clocks of the workers do not matter; a lease or a pause much further in the future than those that are given
+out counts as over, because then the database's clock was set back.
 """
 
 from __future__ import annotations
@@ -55,11 +55,12 @@ CLAIM_ALONE = """
     SELECT pg_advisory_xact_lock(hashtext('embed_worker'), hashtext(%(model)s))"""
 
 # For the same reason as above the vectors are looked up one by one: OFFSET 0 keeps the planner from joining.
+# Five leases: workers of the release before, or with another --lease, may hold theirs longer than we do.
 CLAIM = """
     WITH waiting AS MATERIALIZED (
         SELECT t.id,
             coalesce(
-                e.claimed_until BETWEEN now() AND now() + 2 * %(lease)s * interval '1 second', false
+                e.claimed_until BETWEEN now() AND now() + 5 * %(lease)s * interval '1 second', false
             ) AS busy,
             coalesce(
                 e.failed_hash = t.content_hash

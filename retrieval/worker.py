@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LEASE_SECONDS = 120.0
+# What a killed worker had in hand waits that long for another one; who is alive renews three times as often.
+LEASE_SECONDS = 30.0
 BEAT_SECONDS = 10.0
 COUNT_SECONDS = 10.0
 SORT_SECONDS = 60.0
@@ -54,7 +55,6 @@ class Batch:
 
     jobs: list[Job]
     call: Future[Embedded]
-    leased_at: float
 
 
 @dataclass(slots=True)
@@ -141,7 +141,7 @@ class Worker:
         self._ready: deque[list[Job]] = deque()
         self._under_way: list[Batch] = []
         self._sweep: Sweep | None = None
-        self._beaten_at = self._counted_at = self._sorted_at = -1e9
+        self._beaten_at = self._counted_at = self._sorted_at = self._renewed_at = -1e9
         self._uncounted = True
         self._calibrated = False
 
@@ -242,7 +242,7 @@ class Worker:
             return False
         jobs = self._ready.popleft()
         documents = [job.document for job in jobs]
-        self._under_way.append(Batch(jobs, self._pool.submit(embed, self.embedder, documents), monotonic()))
+        self._under_way.append(Batch(jobs, self._pool.submit(embed, self.embedder, documents)))
         return True
 
     def _claim(self) -> bool:
@@ -346,12 +346,11 @@ class Worker:
         self._claimed.clear()
 
     def _renew_leases(self) -> None:
-        due = monotonic() - self._lease_seconds / 3
-        late = [batch for batch in self._under_way if batch.leased_at < due]
-        if late:
-            self.queue.renew([job.ticket_id for batch in late for job in batch.jobs])
-            for batch in late:
-                batch.leased_at = monotonic()
+        """Of everything in hand: what lies ready behind a slow call is held as long as the call itself."""
+        if monotonic() - self._renewed_at > self._lease_seconds / 3:
+            lots = [*self._ready, *(batch.jobs for batch in self._under_way)]
+            self.queue.renew([*self._claimed, *(job.ticket_id for jobs in lots for job in jobs)])
+            self._renewed_at = monotonic()
 
     # -- telling -------------------------------------------------------------------------------------------
 

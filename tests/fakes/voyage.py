@@ -62,6 +62,7 @@ class Fault:
 
 
 Rule = Callable[[Sequence[str]], "Fault | None"]
+Vector = Callable[[str, int], list[float]]
 
 
 class Refusal(Exception):
@@ -86,9 +87,10 @@ def vector_of(text: str, dimensions: int) -> list[float]:
 class VoyageServer:
     """Listens on a free port of this machine from `start()` to `stop()`; a context manager does both."""
 
-    def __init__(self, *, key: str = KEY, seconds: float = 0.0) -> None:
+    def __init__(self, *, key: str = KEY, seconds: float = 0.0, vector: Vector = vector_of) -> None:
         self.key = key
         self.seconds = seconds
+        self.vector = vector
         self.embedded: Counter[str] = Counter()
         self.requests: list[dict[str, Any]] = []
         self.rules: list[Rule] = []
@@ -163,7 +165,7 @@ class VoyageServer:
             self.embedded.update(texts)
         size = body.get("output_dimension") or 1024
         data = [
-            {"object": "embedding", "embedding": vector_of(text, size), "index": index}
+            {"object": "embedding", "embedding": self.vector(text, size), "index": index}
             for index, text in enumerate(texts)
         ]
         usage = {"total_tokens": sum(map(tokens_of, texts))}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -444,6 +445,28 @@ def test_a_claimed_ticket_is_left_to_its_worker_until_the_lease_ends(
     work(worker)
     assert all(is_current(ticket) for ticket in made)
     other.finish()
+
+
+def test_a_live_worker_keeps_all_that_it_has_in_hand(
+    worker: Worker, voyage: VoyageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls under way, and the lots of the same claim that wait for one."""
+    made = tickets(8)
+    other = Worker(get_embedder(), batch_size=8)
+    monkeypatch.setattr(other.embedder, "batch_bytes", 40)
+    other.step()
+    assert other._under_way
+    assert other._ready
+    TicketEmbedding.objects.exclude(claimed_until=None).update(
+        claimed_until=timezone.now() - timedelta(seconds=1)
+    )
+    monkeypatch.setattr(worker_module, "monotonic", lambda: monotonic() + other._lease_seconds)
+    other.step()
+    work(worker)
+    work(other)
+    other.finish()
+    assert all(is_current(ticket) for ticket in made)
+    assert set(voyage.embedded.values()) == {1}
 
 
 def test_a_clock_that_was_set_back_does_not_freeze_leases(worker: Worker) -> None:

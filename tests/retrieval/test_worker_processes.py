@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 import numpy as np
 import psycopg
@@ -18,6 +17,7 @@ from django.db import connection
 
 from retrieval.models import IndexState, TicketEmbedding, WorkerState
 from tests.fakes.voyage import KEY, Fault, VoyageServer, vector_of
+from tests.processes import database_url
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -36,16 +36,6 @@ TICKETS = """
     SELECT 'Ticket ' || n, '', 'new', 'normal', %s, 'import', '', 'not_needed',
         now() - interval '90 days', now(), 1, ''
     FROM generate_series(1, %s) AS n"""
-
-
-def database_url() -> str:
-    parameters = connection.get_connection_params()
-    secret = f":{quote(parameters['password'], safe='')}" if parameters.get("password") else ""
-    port = f":{parameters['port']}" if parameters.get("port") else ""
-    host = str(parameters.get("host", ""))
-    if host.startswith("/"):  # the folder of a socket is written as the beginning of the path
-        host, port = "", f"/{host}"
-    return f"postgres://{parameters.get('user', '')}{secret}@{host}{port}/{connection.settings_dict['NAME']}"
 
 
 def environment(server: VoyageServer, database: str) -> dict[str, str]:
