@@ -12,8 +12,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils.formats import number_format
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from .exporting import csv_response
@@ -96,7 +95,7 @@ class ExchangeAdmin(admin.ModelAdmin):
         dry_run = form.cleaned_data["dry_run"]
         return {
             "result": result,
-            "counts": _counts(result, dry_run=dry_run),
+            "counts": result.counts(dry_run=dry_run),
             "dry_run": dry_run,
             "rejected": rejected[:LISTED],
             "more": max(len(rejected) - LISTED, 0),
@@ -110,16 +109,3 @@ class ExchangeAdmin(admin.ModelAdmin):
             again=form.cleaned_data["again"],
             on_rejected=rejected.append,
         )
-
-
-def _counts(result: Result, *, dry_run: bool) -> list[str]:
-    created = (
-        ngettext("%(n)s ticket would be created", "%(n)s tickets would be created", result.created)
-        if dry_run
-        else ngettext("%(n)s ticket created", "%(n)s tickets created", result.created)
-    )
-    rejected = ngettext("%(n)s row rejected", "%(n)s rows rejected", result.rejected)
-    return [
-        created % {"n": number_format(result.created)},
-        rejected % {"n": number_format(result.rejected)},
-    ]

@@ -12,8 +12,10 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from tests.factories import CategoryFactory, TicketFactory, UserFactory
-from tickets import importing
-from tickets.importing import ImportRefused, Options, Rejected, Result, import_tickets, parse_moment
+from tickets.importing import ImportRefused, Options, Rejected, Result, files, import_tickets, store
+from tickets.importing import run as run_module
+from tickets.importing.builder import Builder, parse_moment
+from tickets.importing.store import Store
 from tickets.models import Category, ImportRun, Ticket, TicketEvent
 
 
@@ -160,8 +162,8 @@ class TestCsv:
     def test_a_quotation_mark_that_never_closes_stops_with_a_sentence(
         self, tmp_path: Path, monkeypatch: Any
     ) -> None:
-        monkeypatch.setattr(importing, "LONGEST_RECORD", 1_000)
-        monkeypatch.setattr(importing, "BATCH_ROWS", 1)
+        monkeypatch.setattr(files, "LONGEST_RECORD", 1_000)
+        monkeypatch.setattr(run_module, "BATCH_ROWS", 1)
         path = write(tmp_path, 'title,reporter\nfine,bob\n"open,bob\n' + "more,bob\n" * 200)
         with pytest.raises(ImportRefused, match=r"line 3 .* quotation mark"):
             run(path)
@@ -269,11 +271,11 @@ class TestResuming:
 
     @pytest.fixture(autouse=True)
     def _small_batches(self, monkeypatch: Any) -> None:
-        monkeypatch.setattr(importing, "BATCH_ROWS", 10)
+        monkeypatch.setattr(run_module, "BATCH_ROWS", 10)
 
     def test_goes_on_behind_the_last_stored_batch(self, tmp_path: Path, monkeypatch: Any) -> None:
         path = write(tmp_path, self.ROWS)
-        original = importing.Builder.tickets
+        original = Builder.tickets
         batches: list[int] = []
 
         def breaks(self: Any, rows: Any, reject: Any) -> Any:
@@ -282,7 +284,7 @@ class TestResuming:
                 raise KeyboardInterrupt
             return original(self, rows, reject)
 
-        monkeypatch.setattr(importing.Builder, "tickets", breaks)
+        monkeypatch.setattr(Builder, "tickets", breaks)
         with pytest.raises(KeyboardInterrupt):
             run(path)
         monkeypatch.undo()
@@ -316,17 +318,17 @@ class TestResuming:
         self, tmp_path: Path, transactional_db: Any, monkeypatch: Any
     ) -> None:
         path = write(tmp_path, self.ROWS)
-        original = importing._record_creation
+        original = store._record_creation
 
         def breaks(tickets: list[Ticket]) -> None:
             original(tickets)
             if "ticket 14" in {ticket.title for ticket in tickets}:
                 raise ZeroDivisionError
 
-        monkeypatch.setattr(importing, "_record_creation", breaks)
+        monkeypatch.setattr(store, "_record_creation", breaks)
         with pytest.raises(ZeroDivisionError):
             run(path)
-        monkeypatch.setattr(importing, "_record_creation", original)
+        monkeypatch.setattr(store, "_record_creation", original)
         assert (Ticket.objects.count(), ImportRun.objects.get().rows) == (10, 10)
         assert run(path)[0].created == 15
         assert sorted(Ticket.objects.values_list("title", flat=True)) == sorted(
@@ -338,7 +340,7 @@ class TestResuming:
         self, tmp_path: Path, transactional_db: Any, monkeypatch: Any
     ) -> None:
         path = write(tmp_path, self.ROWS)
-        original = importing.Builder.tickets
+        original = Builder.tickets
         inner: list[Result] = []
 
         def meanwhile(self: Any, rows: Any, reject: Any) -> Any:
@@ -347,7 +349,7 @@ class TestResuming:
                 inner[0] = run(path)[0]
             return original(self, rows, reject)
 
-        monkeypatch.setattr(importing.Builder, "tickets", meanwhile)
+        monkeypatch.setattr(Builder, "tickets", meanwhile)
         with pytest.raises(ImportRefused, match="Another import"):
             run(path)
         assert inner[0].created == Ticket.objects.count() == 25
@@ -365,7 +367,7 @@ class TestCommand:
         assert out == (
             "The file is not UTF-8 and was read as Windows-1252.\n"
             "Not used: x.\n"
-            "1 tickets created, 0 rows rejected.\n"
+            "1 ticket created, 0 rows rejected.\n"
         )
         assert Ticket.objects.get().title == "Tür"
 
@@ -373,7 +375,7 @@ class TestCommand:
         path = write(tmp_path, "title,reporter\nx,nobody\ny,bob\n")
         rejected = tmp_path / "rejected.jsonl"
         err = StringIO()
-        with pytest.raises(CommandError, match="1 rows were not imported"):
+        with pytest.raises(CommandError, match="Not every row was imported"):
             call_command("import_tickets", path, "--rejected", str(rejected), stdout=StringIO(), stderr=err)
         assert err.getvalue() == "line 2: reporter: There is nobody “nobody”.\n"
         rejected.write_text(rejected.read_text().replace("nobody", "bob"))
@@ -385,14 +387,14 @@ class TestCommand:
     ) -> None:
         path = write(tmp_path, "title,reporter\nx,nobody\ny,bob\n")
         rejected, found = tmp_path / "rejected.jsonl", []
-        monkeypatch.setattr(importing.Store, "add", lambda *_args: found.append(rejected.read_text()))
+        monkeypatch.setattr(Store, "add", lambda *_args: found.append(rejected.read_text()))
         with pytest.raises(CommandError):
             self.call(path, "--rejected", str(rejected))
         assert found == ['{"title": "x", "reporter": "nobody"}\n']
 
     def test_dry_run(self, tmp_path: Path) -> None:
         out, _err = self.call(write(tmp_path, "title,reporter\nx,bob\n"), "--dry-run")
-        assert "1 tickets would be created" in out
+        assert "1 ticket would be created" in out
         assert not Ticket.objects.exists()
 
     @pytest.mark.parametrize("arguments", [("--map", "title"), ("--set", "status")])

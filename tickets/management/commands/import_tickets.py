@@ -89,10 +89,9 @@ class Command(BaseCommand):
             self.stdout.write(f"Not used: {', '.join(result.unused_columns)}.")
         if result.resumed_behind:
             self.stdout.write(f"Went on behind {result.resumed_behind} rows that were done before.")
-        verb = "would be created" if dry_run else "created"
-        self.stdout.write(f"{result.created} tickets {verb}, {result.rejected} rows rejected.")
+        self.stdout.write(f"{', '.join(result.counts(dry_run=dry_run))}.")
         if result.rejected:
-            raise CommandError(f"{result.rejected} rows were not imported.")
+            raise CommandError("Not every row was imported.")
 
 
 class _RejectedRows:
