@@ -11,11 +11,13 @@ from typing import Any
 
 import structlog
 from axes.signals import user_locked_out
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, User
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete, pre_save
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext, gettext_lazy
 
 from helpdesk.models import AuditEvent
@@ -76,7 +78,7 @@ def record(kind: str, person: str, detail: str = "", request: HttpRequest | None
         kind=kind,
         person=person[:200],
         by_id=by.pk if by else None,
-        address=client_address(request)[:64] if request else "",
+        address=_address(request),
         request_id=structlog.contextvars.get_contextvars().get("request_id", ""),
         detail=detail,
     )
@@ -94,11 +96,28 @@ def _logged_out(sender: Any, request: HttpRequest, user: User | None, **_: Any) 
 
 
 def _login_failed(sender: Any, credentials: dict[str, Any], request: Any = None, **_: Any) -> None:
-    record(Kind.LOGIN_FAILED, _known(credentials.get("username")), request=request)
+    _record_refusal(Kind.LOGIN_FAILED, credentials.get("username"), request)
 
 
 def _locked_out(sender: Any, request: HttpRequest, username: str | None = None, **_: Any) -> None:
-    record(Kind.LOCKED_OUT, _known(username), request=request)
+    _record_refusal(Kind.LOCKED_OUT, username, request)
+
+
+def _record_refusal(kind: str, name: Any, request: HttpRequest | None) -> None:
+    """Until the lock ends, further attempts say nothing new, and a program that guesses makes many."""
+    person = _known(name)
+    locked_out = AuditEvent.objects.filter(
+        kind=Kind.LOCKED_OUT,
+        person=person[:200],
+        address=_address(request),
+        at__gt=timezone.now() - settings.AXES_COOLOFF_TIME,
+    )
+    if not locked_out.exists():
+        record(kind, person, request=request)
+
+
+def _address(request: HttpRequest | None) -> str:
+    return client_address(request)[:64] if request else ""
 
 
 def _known(name: Any) -> str:

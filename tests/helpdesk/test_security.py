@@ -203,6 +203,20 @@ def test_a_lock_out_is_recorded(alice: User, client: Client, settings: Any) -> N
     assert ("locked_out", "alice") in [row[:2] for row in trail()]
 
 
+def test_guesses_during_a_lock_out_do_not_fill_the_trail(alice: User, client: Client, settings: Any) -> None:
+    settings.AXES_FAILURE_LIMIT = 1
+    log_in(client)
+    once = trail()
+    for _ in range(3):
+        assert log_in(client) == 429
+    assert trail() == once
+    log_in(client, REMOTE_ADDR="192.0.2.99")
+    assert len(trail()) == 2 * len(once)
+    AuditEvent.objects.update(at=timezone.now() - settings.AXES_COOLOFF_TIME)
+    log_in(client)
+    assert len(trail()) > 2 * len(once)
+
+
 def test_changes_of_rights_are_recorded_with_who_made_them(alice: User, admin_client: Client) -> None:
     group = Group.objects.create(name="night shift")
     permission = Permission.objects.get(codename="view_ticket")
