@@ -1,10 +1,9 @@
 """Everything under /api/v1/. An app may be taken out of INSTALLED_APPS; its addresses go with it."""
 
 from django.conf import settings
-from django.urls import URLPattern, URLResolver, include, path, re_path
+from django.urls import URLPattern, URLResolver, include, path
 
 from tickets.api.docs import DocsView, SchemaView
-from tickets.api.views import NothingHere
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("tickets.api.urls")),
@@ -13,4 +12,3 @@ urlpatterns: list[URLPattern | URLResolver] = [
 ]
 if "retrieval" in settings.INSTALLED_APPS:
     urlpatterns.append(path("", include("retrieval.api")))
-urlpatterns.append(re_path("", NothingHere.as_view()))

@@ -25,7 +25,7 @@ def logging_config(*, as_json: bool, level: str) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # Their own handlers would print every line twice; requests are logged by RequestLogMiddleware.
+            # Their own handlers would print every line twice; `middleware.request_log` logs requests.
             "django": {"handlers": [], "propagate": True},
             "django.server": {"handlers": [], "propagate": True},
             "uvicorn": {"handlers": [], "propagate": True, "level": "WARNING"},

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import structlog
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
@@ -51,8 +52,8 @@ def _begin(request: HttpRequest) -> float:
 def _end(request: HttpRequest, response: HttpResponseBase, started: float) -> HttpResponseBase:
     current_request.set(None)
     response.headers["X-Request-ID"] = structlog.contextvars.get_contextvars().get("request_id", "")
-    # The path without its query: what people search for is not for the log. Monitors ask every few seconds.
-    write = log.debug if request.path in ("/healthz", "/metrics") else log.info
+    # The path without its query: what people search for is not for the log.
+    write = log.debug if _is_routine(request.path) else log.info
     write(
         "request",
         method=request.method,
@@ -61,6 +62,11 @@ def _end(request: HttpRequest, response: HttpResponseBase, started: float) -> Ht
         ms=round((time.perf_counter() - started) * 1000),
     )
     return response
+
+
+def _is_routine(path: str) -> bool:
+    """Monitors ask every few seconds, and each page for a dozen files."""
+    return path in ("/healthz", "/metrics") or path.startswith(settings.STATIC_URL)
 
 
 def in_one_thread(get_response: View) -> View:

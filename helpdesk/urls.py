@@ -3,10 +3,11 @@ from importlib.util import find_spec
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.views import LogoutView
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 from django.views.generic import RedirectView
 
 from helpdesk import metrics, single_sign_on, views
+from tickets.api.views import NothingHere
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(url="/chat/"), name="home"),
@@ -17,6 +18,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/login/", views.admin_login),
     path("admin/", admin.site.urls),
     path("api/v1/", include("helpdesk.api_urls")),
+    re_path("^api/", NothingHere.as_view()),
     path("login/", single_sign_on.Login.as_view(), name="login"),
     path("login/sso/", single_sign_on.Begin.as_view(), name="oidc_authentication_init"),
     path("login/sso/callback/", single_sign_on.Callback.as_view(), name="oidc_authentication_callback"),

@@ -46,6 +46,7 @@ def test_pages_carry_a_strict_policy(client: Client) -> None:
         ("/login/", "testserver", 500),
         ("/api/v1/docs/", "testserver", 200),
         ("/api/v1/nothing/", "testserver", 404),
+        ("/api/v2/tickets/", "testserver", 404),
     ],
 )
 def test_error_pages_and_the_api_carry_it_too(
@@ -59,12 +60,24 @@ def test_error_pages_and_the_api_carry_it_too(
     policy = answer["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
+    if address.startswith("/api/") and status >= 400:
+        assert answer["Content-Type"] == "application/problem+json"
 
 
 def test_every_answer_has_a_request_id(client: Client) -> None:
     first, second = client.get("/healthz"), client.get("/healthz")
     assert len(first["X-Request-ID"]) == 12
     assert first["X-Request-ID"] != second["X-Request-ID"]
+
+
+def test_the_log_tells_of_what_people_do(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="helpdesk.request"):
+        for address in ("/healthz", "/static/helpdesk/mark.svg", "/login/?next=secret"):
+            client.get(address)
+    lines = [str(line.msg) for line in caplog.records if line.name == "helpdesk.request"]
+    assert len(lines) == 1
+    assert "/login/" in lines[0]
+    assert "secret" not in lines[0]
 
 
 def test_the_admin_works_under_the_policy(admin_client: Client) -> None:

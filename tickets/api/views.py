@@ -188,7 +188,7 @@ class CategoryListView(ApiView):
 
 @schema.hidden
 class NothingHere(APIView):
-    """For addresses under /api/v1/ that do not exist, so that the error has the same form there too."""
+    """For addresses under /api/ that do not exist, so that the error has the same form there too."""
 
     permission_classes: list[Any] = []
     throttle_classes: list[Any] = []
