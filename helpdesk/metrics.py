@@ -25,7 +25,9 @@ COUNTERS = (
         "helpdesk_turns",
         "Turns of the assistant by how they ended",
         ["status"],
-        "SELECT status, count(*) FROM assistant_turn GROUP BY 1 ORDER BY 1",
+        "SELECT known.status, count(turn.id)"
+        " FROM (VALUES ('done'), ('failed'), ('interrupted')) AS known (status)"
+        " LEFT JOIN assistant_turn AS turn ON turn.status = known.status GROUP BY 1 ORDER BY 1",
     ),
     (
         "helpdesk_turn_tokens",

@@ -54,6 +54,8 @@ def test_empty_tables(client: Client, token: str) -> None:
         assert found[f"helpdesk_workers['{activity}']"] == 0
     for status in ("queued", "running"):
         assert found[f"helpdesk_turns_active['{status}']"] == 0
+        assert f"helpdesk_turns_total['{status}']" not in found
+    assert found["helpdesk_turns_total['failed']"] == 0
 
 
 def test_counts_what_happened(client: Client, token: str) -> None:
