@@ -356,9 +356,6 @@ async def answer(request: HttpRequest, conversation_id: int, turn_id: int) -> Ht
     """The way without JavaScript: runs the turn to its end and goes back to the page."""
     turn = await run_db(owned_turn, request, conversation_id, turn_id)
     await sync_to_async(release_connections)()
-    getattr(request, "scope", {}).get(
-        "helpdesk.leave", lambda: None
-    )()  # others need not wait for this answer
     async for _event in loop.run_turn(turn.pk):
         pass
     return _back(turn.conversation)

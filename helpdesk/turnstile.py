@@ -2,8 +2,8 @@
 
 Under ASGI each request has a thread of its own: two hundred streams that begin in the same second would all
 ask the pool at once, and whoever waits there for too long is turned away. Here they wait for their turn
-instead, which takes milliseconds. A request is through when its response begins: a stream holds no place
-while it runs.
+instead, which takes milliseconds. Who waits for somebody else holds no place: neither a client that is slow
+to send, nor a stream that runs, nor a search whose embedding takes its time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+
+from tickets.connections import make_way
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -20,9 +22,6 @@ Application = Callable[
 ]  # whoever implements ASGI names its types differently
 
 AT_ONCE = 6
-LEAVE = (
-    "helpdesk.leave"  # in the scope: gives the place back early, for a view that waits without a connection
-)
 
 
 class Turnstile:
@@ -34,8 +33,14 @@ class Turnstile:
         if scope["type"] != "http":
             await self.application(scope, receive, send)
             return
-        await self.places.acquire()
         place = _Place(self.places)
+        make_way.set(place.leave_from_thread)
+
+        async def receiving() -> Message:
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body"):
+                await place.take()
+            return message
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -43,16 +48,27 @@ class Turnstile:
             await send(message)
 
         try:
-            await self.application({**scope, LEAVE: place.leave}, receive, sending)
+            await self.application(scope, receiving, sending)
         finally:
             place.leave()
 
 
 class _Place:
+    """One request's place: taken once, when the request is there, and left once."""
+
     def __init__(self, places: asyncio.Semaphore) -> None:
-        self._places: asyncio.Semaphore | None = places
+        self._places = places
+        self._loop = asyncio.get_running_loop()
+        self._is_taken = False
+
+    async def take(self) -> None:
+        await self._places.acquire()
+        self._is_taken = True
 
     def leave(self) -> None:
-        if self._places is not None:
+        if self._is_taken:
+            self._is_taken = False
             self._places.release()
-            self._places = None
+
+    def leave_from_thread(self) -> None:
+        self._loop.call_soon_threadsafe(self.leave)

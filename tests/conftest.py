@@ -108,9 +108,12 @@ def asgi_server(transactional_db: None) -> Iterator[str]:
     """
     from django.core.asgi import get_asgi_application
 
+    from helpdesk.turnstile import Turnstile
+
     listener = socket.create_server(("127.0.0.1", 0))
+    application = Turnstile(get_asgi_application())
     config = uvicorn.Config(
-        get_asgi_application(), log_config=None, lifespan="off", ws="none", timeout_graceful_shutdown=2
+        application, log_config=None, lifespan="off", ws="none", timeout_graceful_shutdown=2
     )
     server = _QuietServer(config)
     thread = threading.Thread(

@@ -1,6 +1,12 @@
 """Database connections, while somebody else's server is waited for."""
 
+from collections.abc import Callable
+from contextvars import ContextVar
+
 from django.db import connections
+
+# What else a request holds that others need. Set by whoever gave it; callable from any thread.
+make_way: ContextVar[Callable[[], None]] = ContextVar("make_way", default=lambda: None)
 
 
 def release_connections() -> None:
@@ -8,3 +14,4 @@ def release_connections() -> None:
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close()
+    make_way.get()()

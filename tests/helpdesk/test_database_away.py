@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.helpdesk.processes import free_port, started, wait_for
+from tests.processes import free_port, started, wait_for
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from helpdesk import postgres
-from tests.helpdesk.processes import ROOT, assert_one_sentence, environment, free_port, run, wait_for
+from tests.processes import ROOT, assert_one_sentence, environment, free_port, run, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]
 

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from helpdesk import postgres
-from tests.helpdesk.processes import ROOT, environment
+from tests.processes import ROOT, environment
 
 USE = """
 import sys

@@ -6,7 +6,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from helpdesk.startup import one_sentence_errors
-from tests.helpdesk.processes import assert_one_sentence, run
+from tests.processes import assert_one_sentence, run
 
 TRIAL = {"DEBUG": "on", "SECRET_KEY": "x", "ASSISTANT_BACKEND": "rehearsal"}
 MANAGE = ("manage.py", "check")

@@ -1,16 +1,21 @@
 """/search/?q=: the three outcomes in plain words, without a model and without JavaScript."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
 
+from helpdesk.turnstile import AT_ONCE
 from retrieval.highlight import highlighted, terms_of
 from retrieval.models import SearchLog
 from tests.factories import TicketFactory, UserFactory
+from tests.fakes.voyage import Fault, VoyageServer
+from tests.processes import wait_for
 from tickets.models import Ticket
 
 pytestmark = pytest.mark.django_db
@@ -131,3 +136,25 @@ def test_highlights_whole_tokens_only() -> None:
     assert highlighted("Drucker <PRN-2F-01> bedruckern", terms) == (
         "<mark>Drucker</mark> &lt;<mark>PRN-2F-01</mark>&gt; bedruckern"
     )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_searches_that_wait_for_the_provider_keep_nobody_else_waiting(
+    asgi_server: str, alice: Client, voyage: VoyageServer, settings: Any
+) -> None:
+    TicketFactory(title="Printer jams")
+    call_command("embed_worker", once=True, verbosity=0)
+    settings.EMBED_TIMEOUT_SECONDS = 60
+    voyage.rules.append(lambda texts: Fault(hang=True))
+    cookies = {name: morsel.value for name, morsel in alice.cookies.items()}
+    most = AT_ONCE + 2
+    with (
+        ThreadPoolExecutor(most) as pool,
+        httpx.Client(base_url=asgi_server, cookies=cookies, timeout=60) as web,
+    ):
+        searches = [pool.submit(web.get, f"/search/?q=printer+{number}") for number in range(most)]
+        wait_for(lambda: voyage.most_at_once == most)
+        assert httpx.get(f"{asgi_server}/healthz?part=web", timeout=20).status_code == 200
+        assert not any(search.done() for search in searches)
+        voyage.stop()
+        assert {search.result().status_code for search in searches} == {200}

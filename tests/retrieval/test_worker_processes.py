@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from django.db import connection
 
 from retrieval.models import IndexState, TicketEmbedding, WorkerState
 from tests.fakes.voyage import KEY, Fault, VoyageServer, vector_of
-from tests.processes import database_url
+from tests.processes import database_url, wait_for
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -93,13 +93,6 @@ def is_running(pid: int) -> bool:
     return True
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "this takes too long"
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def server() -> Iterator[VoyageServer]:
     with VoyageServer() as server:
@@ -137,9 +130,9 @@ def test_sigterm_finishes_the_batch_and_leaves(server: VoyageServer, workers: Wo
     make_tickets(60)
     server.seconds = 0.3
     pid = workers.start("--batch-size", "4")
-    wait_until(lambda: len(server.requests) >= 2)
+    wait_for(lambda: len(server.requests) >= 2)
     os.kill(pid, signal.SIGTERM)
-    wait_until(lambda: not is_running(pid), 10)
+    wait_for(lambda: not is_running(pid), 10)
     assert stored() == sum(server.embedded.values())
     assert 0 < stored() < 60
     assert claimed() == 0
@@ -150,14 +143,14 @@ def test_a_second_sigterm_forces_the_exit(server: VoyageServer, workers: Workers
     make_tickets(10)
     server.script(*[Fault(hang=True)] * 2)
     pid = workers.start("--batch-size", "4", "--lease", "1")
-    wait_until(lambda: len(server.requests) >= 2)
+    wait_for(lambda: len(server.requests) >= 2)
     os.kill(pid, signal.SIGTERM)
     time.sleep(0.5)
     assert is_running(pid)
     os.kill(pid, signal.SIGTERM)
-    wait_until(lambda: not is_running(pid), 5)
+    wait_for(lambda: not is_running(pid), 5)
     workers.start("--poll", "0.2")
-    wait_until(lambda: stale() == 0)
+    wait_for(lambda: stale() == 0)
 
 
 def test_sigkill_at_any_point_loses_nothing(server: VoyageServer, workers: Workers) -> None:
@@ -167,14 +160,14 @@ def test_sigkill_at_any_point_loses_nothing(server: VoyageServer, workers: Worke
     for _ in range(20):
         before = len(server.requests)
         pid = workers.start("--batch-size", "8", "--lease", "1", "--poll", "0.1")
-        wait_until(lambda: len(server.requests) > before or stale() == 0)  # noqa: B023
+        wait_for(lambda: len(server.requests) > before or stale() == 0)  # noqa: B023
         time.sleep(chance.random() * 0.3)
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not is_running(pid))  # noqa: B023
+        wait_for(lambda: not is_running(pid))  # noqa: B023
         with connection.cursor() as cursor:
             cursor.execute("UPDATE tickets_ticket SET title = title || '!' WHERE random() < 0.02")
     workers.start("--batch-size", "128", "--poll", "0.1", "--lease", "1")
-    wait_until(lambda: stale() == 0 and claimed() == 0)
+    wait_for(lambda: stale() == 0 and claimed() == 0)
     assert TicketEmbedding.objects.count() == 2_000
     for row in TicketEmbedding.objects.select_related("ticket").order_by("?")[:200]:
         assert row.embedding is not None
@@ -184,7 +177,7 @@ def test_sigkill_at_any_point_loses_nothing(server: VoyageServer, workers: Worke
 def test_eight_workers_embed_each_of_20000_tickets_once(server: VoyageServer, workers: Workers) -> None:
     make_tickets(20_000)
     pids = [workers.start("--once", "--batch-size", "128") for _ in range(8)]
-    wait_until(lambda: not any(map(is_running, pids)), 110)
+    wait_for(lambda: not any(map(is_running, pids)), 110)
     assert stale() == 0
     assert claimed() == 0
     assert len(server.embedded) == 20_000
@@ -196,7 +189,7 @@ def test_the_database_goes_away_under_it(server: VoyageServer, workers: Workers)
     make_tickets(400)
     server.seconds = 0.1
     workers.start("--batch-size", "8", "--poll", "0.2")
-    wait_until(lambda: len(server.requests) > 5)
+    wait_for(lambda: len(server.requests) > 5)
     name = connection.settings_dict["NAME"]
     parameters = {**connection.get_connection_params(), "dbname": "postgres"}
     connection.close()
@@ -210,5 +203,5 @@ def test_the_database_goes_away_under_it(server: VoyageServer, workers: Workers)
             time.sleep(1.5)
         finally:
             admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
-    wait_until(lambda: stale() == 0)
+    wait_for(lambda: stale() == 0)
     assert set(server.embedded.values()) == {1}

@@ -9,7 +9,7 @@ import pytest
 
 from helpdesk import postgres
 from tests.fakes.voyage import VoyageServer
-from tests.helpdesk.processes import run
+from tests.processes import run, wait_for
 from tests.retrieval.test_worker_processes import (
     MODEL,
     STALE,
@@ -17,7 +17,6 @@ from tests.retrieval.test_worker_processes import (
     Workers,
     environment,
     is_running,
-    wait_until,
 )
 
 pytestmark = pytest.mark.slow
@@ -84,12 +83,12 @@ def test_the_database_is_restarted_under_it(database: Database) -> None:
         workers = Workers(server, database.url)
         try:
             pid = workers.start("--batch-size", "8", "--poll", "0.2")
-            wait_until(lambda: len(server.requests) > 5)
+            wait_for(lambda: len(server.requests) > 5)
             database.stop()
             time.sleep(1)
             database.start()
             assert stale(database) > 0
-            wait_until(lambda: stale(database) == 0, 20)
+            wait_for(lambda: stale(database) == 0, 20)
             assert is_running(pid)
         finally:
             workers.end()
