@@ -311,6 +311,7 @@ class DuplicateCandidate(models.Model):
             models.Index(
                 models.F("postponed_at").asc(nulls_first=True),
                 models.F("likely").desc(),
+                models.F("similarity").desc(nulls_last=True),
                 "created_at",
                 "id",
                 condition=models.Q(state="open"),

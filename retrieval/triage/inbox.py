@@ -120,13 +120,19 @@ def _inbox(site: InboxAdmin, request: HttpRequest) -> HttpResponse:
 
 
 def waiting(only_likely: bool = False) -> QuerySet[DuplicateCandidate]:
-    """Open pairs: those put off last, the likely ones first, the oldest of them first."""
+    """Open pairs: those put off last, the likely ones first, and of these the nearest."""
     rows = open_candidates().select_related(
         "ticket__reporter", "ticket__category", "candidate__reporter", "candidate__category"
     )
     if only_likely:
         rows = rows.filter(likely=True)
-    return rows.order_by(F("postponed_at").asc(nulls_first=True), "-likely", "created_at", "pk")
+    return rows.order_by(
+        F("postponed_at").asc(nulls_first=True),
+        "-likely",
+        F("similarity").desc(nulls_last=True),
+        "created_at",
+        "pk",
+    )
 
 
 def counts() -> dict[str, int]:

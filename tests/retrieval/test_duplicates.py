@@ -18,6 +18,7 @@ from retrieval.judging import judge, open_candidates
 from retrieval.models import DuplicateCandidate, DuplicateCheck, IndexState, SearchProfile
 from retrieval.neighbours import similar_to
 from retrieval.results import Band, Outcome
+from retrieval.triage.inbox import waiting
 from tests.factories import TicketFactory, UserFactory
 from tickets.models import Ticket, TicketEvent
 
@@ -270,3 +271,37 @@ def test_nobody_sees_neighbours_without_the_permission(profile: SearchProfile) -
     newer = make(DRUCKER)
     embed()
     assert similar_to(newer, user=UserFactory(is_staff=True), exclude=set(), limit=5).hits == ()
+
+
+def test_the_demo_shows_what_the_inbox_is_for(settings: Any) -> None:
+    """Reports that stand a second time, in the other language, come before all that is merely close."""
+    settings.TRIAL = True
+    call_command("seed_demo", verbosity=0)
+    embed()
+    first = {frozenset((pair.ticket.title, pair.candidate.title)) for pair in waiting()[:6]}
+    assert first == {
+        frozenset(twins)
+        for twins in (
+            ("VPN bricht im Homeoffice alle zwanzig Minuten ab", "VPN drops every twenty minutes"),
+            (
+                "Docking station does not detect the second monitor",
+                "Dockingstation erkennt den zweiten Monitor nicht",
+            ),
+            (
+                "Beim Weiterverbinden hören die Anrufer nichts mehr",
+                "Callers hear nothing when I transfer them",
+            ),
+            (
+                "Invoice verification ends with DBIF_RSQL_SQL_ERROR",
+                "Rechnungsprüfung bricht mit DBIF_RSQL_SQL_ERROR ab",
+            ),
+            (
+                "Customer service queue no longer distributes the calls",
+                "Warteschleife des Kundendienstes verteilt Anrufe nicht mehr",
+            ),
+            (
+                "Gescannte Seiten kommen als leerer Anhang in meinem Postfach an",
+                "Scans to my own mailbox end up as empty attachments",
+            ),
+        )
+    }

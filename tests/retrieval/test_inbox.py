@@ -97,13 +97,14 @@ def _rows_read() -> int:
     return round(float(found[1]))
 
 
-def test_the_likely_ones_first_and_the_oldest_of_them(alice: Client) -> None:
+def test_the_likely_ones_first_and_the_nearest_of_them(alice: Client) -> None:
     now = timezone.now()
-    third = propose("possible", likely=False, created_at=now - timedelta(days=9))
-    second = propose("young")
-    first = propose("old", created_at=now - timedelta(days=2))
+    fourth = propose("possible", likely=False, similarity=0.9, created_at=now - timedelta(days=9))
+    third = propose("close", created_at=now - timedelta(days=5))
+    second = propose("young", similarity=0.85)
+    first = propose("old", similarity=0.85, created_at=now - timedelta(days=2))
     page = alice.get(INBOX)
-    assert page.context["rows"] == [first, second, third]
+    assert page.context["rows"] == [first, second, third, fourth]
     assert page.context["pair"].row == first
     assert page.context["next"] == second
 
