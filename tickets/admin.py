@@ -482,6 +482,8 @@ class RoleAdmin(GroupAdmin):
         return group_label(group.name)
 
 
+NEEDED_FOR_TICKETS = _("To work with tickets, a person needs the staff status and one of the groups.")
+
 admin.site.unregister(User)
 
 
@@ -504,4 +506,7 @@ class PersonAdmin(UserAdmin):
                     {"fields": ("username", ("first_name", "last_name"), "email", "is_active", "is_staff")},
                 )
             ]
-        return super().get_fieldsets(request, obj)
+        return [
+            (name, options | ({"description": NEEDED_FOR_TICKETS} if "groups" in options["fields"] else {}))
+            for name, options in super().get_fieldsets(request, obj)
+        ]

@@ -1,5 +1,6 @@
 """The addresses of the site itself."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -117,6 +118,30 @@ def test_a_fault_of_ours_has_a_page(client: Client, settings: Settings, language
     answer = client.get("/login/", headers={"Accept-Language": language})
     assert answer.status_code == 500
     assert f'<html lang="{language}">' in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("person", "status", "leads_to"),
+    [
+        ({"is_staff": False}, 403, set()),
+        ({"is_staff": True}, 403, {"/admin/"}),
+        ({"agent": True}, 200, {"/chat/", "/search/", "/admin/tickets/ticket/"}),
+    ],
+)
+def test_the_pages_lead_only_where_a_person_may_go(
+    client: Client, person: dict[str, bool], status: int, leads_to: set[str]
+) -> None:
+    client.force_login(UserFactory(**person))
+    answer = client.get("/chat/")
+    assert answer.status_code == status
+    navigation = answer.content.decode().partition('<nav class="site-nav"')[2].partition("</nav>")[0]
+    assert set(re.findall(r'href="([^"]*)"', navigation)) == leads_to
+    assert "Back to the chat" not in answer.content.decode()
+
+
+def test_whoever_makes_an_account_is_told_what_it_needs_for_tickets(admin_client: Client) -> None:
+    page = admin_client.get(f"/admin/auth/user/{UserFactory().pk}/change/").content.decode()
+    assert "needs the staff status and one of the groups" in page
 
 
 # --- /healthz ---
