@@ -63,14 +63,16 @@ def undone(call: ToolCall) -> str:
     )
 
 
-def judged(ticket_id: int, judgement: str, *, commented: bool) -> str:
+def judged(ticket_id: int, judgement: str) -> str:
     said = {
-        "same": f'The person pressed "That\'s it, me too" for ticket {ticket_id}.',
+        "same": (
+            f'The person pressed "That\'s it, me too" for ticket {ticket_id}. A comment was added to it on '
+            "the person's behalf; do not add another."
+        ),
         "different": f'The person pressed "Not the same" for ticket {ticket_id}: it is a different problem.',
         "related": f"The person marked ticket {ticket_id} as related, but not the same problem.",
     }
-    extra = " A comment was added to it on the person's behalf; do not add another." if commented else ""
-    return note(said[judgement] + extra)
+    return note(said[judgement])
 
 
 EMPTY_ANSWER = note("Your last message had no visible text. Answer the person now.")

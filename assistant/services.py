@@ -1,4 +1,4 @@
-"""What a person does to a conversation: ask, stop, retry, continue, undo, judge. All check who owns it."""
+"""What a person does to a conversation: ask, stop, retry, continue, undo. All check who owns it."""
 
 from __future__ import annotations
 
@@ -13,33 +13,31 @@ from django.utils.translation import gettext_lazy as _
 
 from assistant import limits, notes, running, store
 from assistant.faults import NOT_TO_BE_RETRIED
-from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
+from assistant.models import Conversation, Message, ToolCall, Turn
 from assistant.refusals import Refused
 from assistant.store import close_abandoned_turns
 from assistant.tools.changes import values_before
-from retrieval.models import Verdict
 from tickets import permissions
-from tickets.models import Comment, StaleTicket, Ticket, Via
+from tickets.models import StaleTicket, Ticket, Via
 from tickets.text import clean_text, is_blank
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
-    from django_stubs_ext import StrOrPromise
 
 __all__ = [
     "Posted",
     "Refused",
-    "VerdictResult",
     "close_abandoned_turns",
     "continue_turn",
     "post_message",
     "rate_turn",
-    "record_verdict",
     "retry_turn",
     "start_conversation",
     "stop_turn",
     "undo_last_change",
 ]
+
+MAX_CLIENT_KEY = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +48,6 @@ class Posted:
     message: Message
     waiting: bool
     duplicate: bool
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictResult:
-    judgement: str
-    ticket: Ticket
-    comment: Comment | None
-    already: bool  # nothing new happened: the same button was pressed before
-    sentence: StrOrPromise
 
 
 def start_conversation(user: User) -> Conversation:
@@ -72,7 +61,7 @@ def post_message(*, conversation: Conversation, user: User, text: str, client_ke
     `client_key` identifies the submit: the same key again changes nothing (double click, resend).
     Raises `Refused` for an empty or too long message and for a limit.
     """
-    conversation = _locked(conversation, user)
+    conversation = locked(conversation, user)
     known = Message.objects.filter(conversation=conversation, client_key=client_key).first()
     if known:
         return _posted_before(known)
@@ -175,70 +164,6 @@ def _undo(call: ToolCall, user: User) -> None:
     store.add_note(call.conversation, notes.undone(call))
 
 
-@transaction.atomic
-def record_verdict(
-    *, conversation: Conversation, user: User, candidate: Ticket | int, judgement: str
-) -> VerdictResult:
-    """What the person says about a suggested ticket. `same` adds "I have this too" to it, once.
-
-    `different` counts as the person's answer to the gate, and the pair is not suggested again here.
-    Raises `Ticket.DoesNotExist` for a ticket that was not suggested in this conversation or may not be seen.
-    """
-    conversation = _locked(conversation, user)
-    ticket = _suggested(conversation, user, candidate)
-    known = ConversationTicket.objects.select_for_update(of=("self",)).get(
-        conversation=conversation, ticket=ticket
-    )
-    judgement = ConversationTicket.Judgement(judgement)
-    already = known.judgement == judgement
-    comment = None
-    if not already:
-        comment = _judge(known, user, judgement)
-    return VerdictResult(judgement, ticket, comment, already, _verdict_sentence(judgement, ticket))
-
-
-def _judge(known: ConversationTicket, user: User, judgement: str) -> Comment | None:
-    comment = _me_too(known, user) if judgement == ConversationTicket.Judgement.SAME else None
-    known.judgement, known.judged_at = judgement, timezone.now()
-    known.save(update_fields=["judgement", "judged_at"])
-    Verdict.objects.create(
-        search_id=_search_of(known), candidate_id=known.ticket_id, judgement=judgement, by=user
-    )
-    store.add_note(
-        known.conversation, notes.judged(known.ticket_id, judgement, commented=comment is not None)
-    )
-    return comment
-
-
-def _me_too(known: ConversationTicket, user: User) -> Comment | None:
-    if not permissions.may_comment(user):
-        raise Refused(_("You may not comment on tickets."))
-    body = gettext("I have this problem too.")
-    return known.ticket.add_comment(by=user, body=body, internal=False, via=Via.CHAT)
-
-
-def _search_of(known: ConversationTicket) -> int | None:
-    """The last search of the conversation that suggested this ticket."""
-    searches = known.conversation.tool_calls.filter(hits__contains=[{"ticket": known.ticket_id}])
-    return searches.order_by("-id").values_list("search_log_id", flat=True).first()
-
-
-def _suggested(conversation: Conversation, user: User, candidate: Ticket | int) -> Ticket:
-    pk = candidate.pk if isinstance(candidate, Ticket) else candidate
-    return Ticket.objects.visible_to(user).get(
-        pk=pk, pk__in=ConversationTicket.objects.filter(conversation=conversation).values("ticket")
-    )
-
-
-def _verdict_sentence(judgement: str, ticket: Ticket) -> StrOrPromise:
-    sentences = {
-        "same": _("Noted: your problem was added to ticket #{id} as a comment."),
-        "different": _("Noted: ticket #{id} is a different problem and will not be suggested again here."),
-        "related": _("Noted: ticket #{id} is related."),
-    }
-    return format_lazy(sentences[judgement], id=ticket.pk)
-
-
 def rate_turn(turn: Turn, user: User, helpful: bool, feedback: str = "") -> None:
     """Store whether the answer helped, with an optional word (at most 500 characters, or `Refused`)."""
     feedback = clean_text(feedback).strip()
@@ -249,7 +174,7 @@ def rate_turn(turn: Turn, user: User, helpful: bool, feedback: str = "") -> None
     turn.save(update_fields=["helpful", "feedback"])
 
 
-def _locked(conversation: Conversation, user: User) -> Conversation:
+def locked(conversation: Conversation, user: User) -> Conversation:
     return Conversation.objects.owned_by(user).select_for_update(no_key=True).get(pk=conversation.pk)
 
 

@@ -6,7 +6,7 @@ judging and continuing answer with the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -18,23 +18,19 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils import translation
 from django.utils.crypto import get_random_string
-from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from assistant import loop, services, sse
+from assistant import judging, loop, services, sse
 from assistant.db import run_db
-from assistant.models import Conversation, ConversationTicket, Message, ToolCall, Turn
+from assistant.models import Conversation, ConversationTicket, Message, Turn
 from assistant.transcript import TurnView, load_transcript, load_turn
 from retrieval.access import for_ticket_staff, person
 from retrieval.state import search_state
 from tickets.connections import release_connections
-from tickets.language import detect_language
 
 CONVERSATIONS_LISTED = 60
-MAX_CLIENT_KEY = 64
 
 
 def owned(request: HttpRequest, conversation_id: int) -> Conversation:
@@ -183,7 +179,9 @@ def post_message(request: HttpRequest, conversation_id: int) -> HttpResponse:
 
 
 def _client_key(request: HttpRequest) -> str:
-    return request.POST.get("client_key", "").replace("\x00", "")[:MAX_CLIENT_KEY] or get_random_string(24)
+    return request.POST.get("client_key", "").replace("\x00", "")[
+        : services.MAX_CLIENT_KEY
+    ] or get_random_string(24)
 
 
 def _start(request: HttpRequest) -> HttpResponse:
@@ -216,7 +214,7 @@ def _conversation_with_first_message(user: User, text: str, client_key: str) -> 
 @require_POST
 @for_ticket_staff
 def judge(request: HttpRequest, conversation_id: int) -> HttpResponse:
-    """One verdict about one or several candidates, and the conversation goes on with it."""
+    """One verdict about one or several candidates, and the conversation goes on with it if it waited."""
     conversation = owned(request, conversation_id)
     judgement = request.POST.get("judgement", "")
     candidates = [
@@ -225,45 +223,14 @@ def judge(request: HttpRequest, conversation_id: int) -> HttpResponse:
     if judgement not in ConversationTicket.Judgement.values or not candidates:
         raise Http404
     try:
-        _record(conversation, person(request), candidates, judgement)
+        judging.judge(
+            conversation=conversation, user=person(request), candidates=candidates, judgement=judgement
+        )
     except services.Refused as refused:
         return _refused(request, refused, conversation)
     except ObjectDoesNotExist:
         raise Http404 from None
     return _tail(request, conversation, judged=candidates, judgement=judgement)
-
-
-def _record(conversation: Conversation, user: User, candidates: list[int], judgement: str) -> None:
-    """The verdicts. "Not the same" is also an answer, once no likely candidate is left to be looked at."""
-    for candidate in candidates:
-        services.record_verdict(
-            conversation=conversation, user=user, candidate=candidate, judgement=judgement
-        )
-    if judgement != "different" or _likely_ones_open(conversation):
-        return
-    services.post_message(
-        conversation=conversation,
-        user=user,
-        text=_not_these(conversation, candidates),
-        client_key=f"different-{'-'.join(map(str, candidates))}"[:MAX_CLIENT_KEY],
-    )
-
-
-def _likely_ones_open(conversation: Conversation) -> bool:
-    """Whether the last search still shows a likely candidate that nobody has judged."""
-    search = ToolCall.objects.filter(conversation=conversation, outcome="found").order_by("-pk").first()
-    likely = [hit["ticket"] for hit in search.hits if hit["band"] == "likely"] if search else []
-    return conversation.known_tickets.filter(ticket__in=likely, judgement="").exists()
-
-
-def _not_these(conversation: Conversation, candidates: Iterable[int]) -> str:
-    """What the button means as a message, in the language in which the person has been writing."""
-    last = conversation.messages.filter(from_person=True).order_by("-pk").first()
-    written_in = detect_language(last.text) if last else ""
-    known = written_in in dict(settings.LANGUAGES)
-    with translation.override(written_in if known else translation.get_language()):
-        numbers = ", ".join(f"#{candidate}" for candidate in candidates)
-        return _("No, that is a different problem, not %(numbers)s.") % {"numbers": numbers}
 
 
 # --- what the person does to an answer --------------------------------------------------------------------

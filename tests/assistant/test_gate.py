@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from assistant.events import CandidatesFound
+from assistant.judging import record_verdict
 from assistant.models import Conversation, ConversationTicket
-from assistant.services import record_verdict
 from retrieval.models import SearchProfile, Verdict
 from tests.assistant.conftest import Ask
 from tests.factories import TicketFactory
@@ -135,7 +135,7 @@ def test_thats_it_adds_one_comment_and_no_ticket(
     again = record_verdict(conversation=conversation, user=alice, candidate=printer, judgement="same")
     assert first.comment is not None
     assert (again.comment, again.already) == (None, True)
-    assert [comment.body for comment in printer.comments.all()] == ["I have this problem too."]
+    assert [comment.body for comment in printer.comments.all()] == [f"I have this problem too.\n\n{PROBLEM}"]
 
 
 def test_creating_after_thats_it_needs_another_word(
