@@ -64,6 +64,11 @@ _NO = _pattern(
     |different\s+(problem|issue|one)|another\s+problem|not\s+the\s+same|none\s+of\s+(these|them|those)
     |that'?s\s+not\s+it|not\s+it|keines\s+davon|keins\s+davon)\b"""
 )
+# "No, that is a different problem, not #7.": an answer whatever was asked, and never a problem of its own.
+_REJECTION = _pattern(
+    r"""^\W*(no|nein)\W+(that\s+is|that's|das\s+ist)\s+(a\s+different|another|ein\s+anderes)\s+problem
+    (\W+(not|nicht)(\W+\d{1,18})+)?\W*$"""
+)
 _YES = _pattern(
     r"""^\W*(ja|jo|jep|jawohl|genau|stimmt|richtig|korrekt|yes|yep|yeah|yup|exactly|right|correct)\b
     |\b(das\s+ist\s+(es|meins|das)|das\s+habe\s+ich\s+auch|ich\s+(habe\s+das\s+)?auch|betrifft\s+mich\s+auch
@@ -142,6 +147,8 @@ def _intent(words: str, tickets: tuple[int, ...], asked: bool) -> Intent:
     for smalltalk, pattern in ((Intent.THANKS, _THANKS), (Intent.HELP, _HELP), (Intent.TIME, _TIME)):
         if pattern.search(words):
             return smalltalk
+    if _REJECTION.search(words):
+        return Intent.NO
     if asked and (answer := _answer(words, tickets)):
         return answer
     if tickets and _YES.search(words):
@@ -206,7 +213,7 @@ def _new_values(words: str) -> dict[str, str]:
 
 
 def _filters(words: str) -> dict[str, str]:
-    mine = re.search(r"\b(meine[nr]?|my|mine|mir)\b", words, re.IGNORECASE)
+    mine = re.search(r"\b(meine[nr]?|my|mine)\b", words, re.IGNORECASE)
     today = re.search(r"\b(heute|today)\b", words, re.IGNORECASE)
     status = _first(_STATUSES, words)
     filters = {

@@ -83,6 +83,10 @@ _PHRASES: dict[str, tuple[str, str]] = {
     ),
     "same_here": ("I have this too: {problem}", "Das habe ich auch: {problem}"),
     "same_here_plain": ("I have this too.", "Das habe ich auch."),
+    "noted_different": (
+        "Noted. If you have another problem, please describe it.",
+        "Ist notiert. Wenn Sie ein weiteres Problem haben, beschreiben Sie es bitte.",
+    ),
     "which_ticket": (
         "Which ticket do you mean? Please give its number, like #12.",
         "Welches Ticket meinen Sie? Bitte nennen Sie die Nummer, etwa #12.",

@@ -111,6 +111,8 @@ class _Turn:
         return Voice(is_german([problem, *reversed(self.dialogue.said)])).say("same_here", problem=problem)
 
     def _different(self, wish: Wish) -> Reply:
+        if self.dialogue.settled:
+            return self._say("noted_different")
         return self._create(self.voice.say("creating_new"))
 
     _ANSWERS: ClassVar[dict[Intent, Callable[[_Turn, Wish], Reply]]] = {

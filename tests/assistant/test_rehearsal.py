@@ -310,6 +310,10 @@ def test_search_by_name_creates_nothing() -> None:
         ("Wie viele Tickets sind offen?", {"status": "unresolved"}),
         ("how many urgent tickets are there", {"priority": "urgent"}),
         ("meine Tickets", {"reporter": "me"}),
+        ("zeige mir meine Tickets", {"reporter": "me"}),
+        ("zeige mir offene Tickets", {"status": "unresolved"}),
+        ("show me open tickets", {"status": "unresolved"}),
+        ("show me my open tickets", {"status": "unresolved", "reporter": "me"}),
         ("Was ist heute neu?", {"created_since": "2026-12-01"}),
     ],
 )
@@ -445,6 +449,26 @@ def test_pressed_button_counts_as_an_answer() -> None:
         '<note>The person pressed "Not the same" for ticket 7: it is a different problem.</note>'
     )
     assert chat.calls[1][0] == "create_ticket"
+
+
+@pytest.mark.parametrize(
+    "button",
+    [
+        "No, that is a different problem, not #12.",
+        "Nein, das ist ein anderes Problem, nicht #12, #7.",
+        "nein, das ist ein anderes Problem",
+    ],
+)
+@pytest.mark.parametrize("settled", [True, False])
+def test_turning_down_a_card_is_never_a_problem_of_its_own(button: str, settled: bool) -> None:
+    chat = Chat(find_similar_tickets=FOUND, create_ticket=created())
+    chat.say(PRINTER)
+    notes = ['<note>The person pressed "Not the same" for ticket 7: it is a different problem.</note>']
+    other = '"That\'s it, me too" for ticket 12.' if settled else '"Not the same" for ticket 12: different.'
+    notes.append(f"<note>The person pressed {other}</note>")
+    chat.say(*notes, button)
+    made = [("create_ticket", {"title": PRINTER, "description": PRINTER})]
+    assert chat.calls[1:] == ([] if settled else made)
 
 
 def test_pressed_yes_is_not_commented_twice() -> None:
