@@ -12,6 +12,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from assistant.clock import clock
+from assistant.numbers import lazy_grouped
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -154,7 +155,7 @@ def sentence(code: str, params: Mapping[str, Any] | None = None) -> StrOrPromise
     text = SENTENCES.get(code, SENTENCES["internal"])
     if not params:
         return text
-    shown = dict(params)
+    shown = {name: lazy_grouped(one) if isinstance(one, int) else one for name, one in params.items()}
     if "until" in shown:
         shown["until"] = clock(datetime.fromisoformat(shown["until"]))
     return format_lazy(text, **shown)

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from assistant.clock import clock
 from assistant.models import Message, Turn
+from assistant.numbers import lazy_grouped
 from assistant.refusals import Refused
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def check_concurrent_turns(user: User) -> None:
                     "{limit} answers are being written for you already, which is the limit. "
                     "It goes on as soon as one of them is finished or stopped."
                 ),
-                limit=limit,
+                limit=lazy_grouped(limit),
             )
         )
 
@@ -84,4 +85,5 @@ def tomorrow() -> datetime:
 
 def _refuse(text: StrOrPromise, *, until: datetime, limit: int) -> NoReturn:
     params = {"limit": limit, "until": until.isoformat()}
-    raise Refused(format_lazy(text, limit=limit, until=clock(until)), until=until, params=params)
+    sentence = format_lazy(text, limit=lazy_grouped(limit), until=clock(until))
+    raise Refused(sentence, until=until, params=params)

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from assistant import limits, notes, running, store
 from assistant.faults import NOT_TO_BE_RETRIED
 from assistant.models import Conversation, Message, ToolCall, Turn
+from assistant.numbers import lazy_grouped
 from assistant.refusals import Refused
 from assistant.store import close_abandoned_turns
 from assistant.tools.changes import values_before
@@ -88,8 +89,8 @@ def acceptable_text(text: str) -> str:
         raise Refused(
             format_lazy(
                 _("The message has {length} characters; at most {limit} can be sent. Nothing was sent."),
-                length=len(text),
-                limit=limits.MAX_MESSAGE_CHARACTERS,
+                length=lazy_grouped(len(text)),
+                limit=lazy_grouped(limits.MAX_MESSAGE_CHARACTERS),
             )
         )
     return text

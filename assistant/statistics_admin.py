@@ -16,6 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from assistant import charts
+from assistant.numbers import grouped
 from assistant.statistics import ENOUGH_TURNS, Day, Report, report, suspicious, weekly_precision
 
 if TYPE_CHECKING:
@@ -97,28 +98,28 @@ def _suspects() -> list[StrOrPromise]:
 def _panels(found: Report) -> list[Panel]:
     total = found.total
     panels = [
-        _stacked(found, "turns", gettext("Turns"), _whole(total.turns), ["done", "interrupted", "failed"]),
+        _stacked(found, "turns", gettext("Turns"), grouped(total.turns), ["done", "interrupted", "failed"]),
         _percentiles(found, "first_token", gettext("First token")),
         _percentiles(found, "total", gettext("Whole turn")),
         _stacked(
             found,
             "tokens",
             gettext("Tokens"),
-            _whole(total.tokens),
+            grouped(total.tokens),
             ["tokens_in", "tokens_cached", "tokens_out"],
         ),
         _stacked(
             found,
             "searches",
             gettext("Searches"),
-            _whole(total.searches),
+            grouped(total.searches),
             ["found", "nothing", "unavailable"],
         ),
         _stacked(
             found,
             "tickets",
             gettext("Tickets created, duplicates avoided"),
-            f"{_whole(total.created)} / {_whole(total.avoided)}",
+            f"{grouped(total.created)} / {grouped(total.avoided)}",
             ["created", "avoided"],
         ),
     ]
@@ -130,7 +131,7 @@ def _panels(found: Report) -> list[Panel]:
 def _stacked(found: Report, name: str, heading: str, figure: str, series: list[str]) -> Panel:
     labels = [_label(day, series) for day in found.days]
     chart = charts.stacked(labels, [[getattr(day, each) for day in found.days] for each in series])
-    return Panel(name, heading, figure, [LABELS[each] for each in series], chart, _whole(chart.top))
+    return Panel(name, heading, figure, [LABELS[each] for each in series], chart, grouped(chart.top))
 
 
 def _percentiles(found: Report, name: str, heading: str) -> Panel:
@@ -175,16 +176,12 @@ def _precision() -> Panel | None:
 
 
 def _label(day: Day, series: list[str]) -> str:
-    parts = (f"{LABELS[name]} {_whole(getattr(day, name))}" for name in series)
+    parts = (f"{LABELS[name]} {grouped(getattr(day, name))}" for name in series)
     return f"{_date(day)}: {', '.join(parts)}"
 
 
 def _date(day: Day) -> str:
     return date_format(day.day, "SHORT_DATE_FORMAT")
-
-
-def _whole(number: float) -> str:
-    return number_format(round(number), use_l10n=True, force_grouping=True)
 
 
 def seconds(milliseconds: float | None) -> str:

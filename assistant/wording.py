@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from django.utils.functional import lazy
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext_lazy
+from django.utils.translation import ngettext, ngettext_lazy
 
 from assistant.models import ToolCall
+from assistant.numbers import grouped
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -51,7 +52,6 @@ STOP_REASONS: dict[str, StrOrPromise] = {
 }
 
 FOUND = ngettext_lazy("%(count)d similar ticket found", "%(count)d similar tickets found", "count")
-LISTED = ngettext_lazy("%(count)d ticket", "%(count)d tickets", "count")
 NOTHING = _("Searched, nothing similar found")
 UNAVAILABLE = _("The search is not available")
 
@@ -74,7 +74,7 @@ def _found(call: ToolCall) -> StrOrPromise:
 
 
 def _listed(call: ToolCall) -> StrOrPromise:
-    return counted(LISTED, int(_data(call).get("total", 0)))
+    return _tickets(int(_data(call).get("total", 0)))
 
 
 def _created(call: ToolCall) -> StrOrPromise:
@@ -110,6 +110,13 @@ def _counted(text: Any, count: int) -> str:
 
 # A plural sentence with its number, translated when it is rendered.
 counted = lazy(_counted, str)
+
+
+def _counted_tickets(count: int) -> str:
+    return ngettext("%(number)s ticket", "%(number)s tickets", count) % {"number": grouped(count)}
+
+
+_tickets = lazy(_counted_tickets, str)
 
 
 def _data(call: ToolCall) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def test_daily_tokens_are_limited_until_midnight(conversation: Conversation, set
     with pytest.raises(Refused) as refused:
         post(conversation)
     assert refused.value.until == limits.tomorrow()
-    assert "1000 tokens" in str(refused.value.sentence)
+    assert "1,000 tokens" in str(refused.value.sentence)
     assert "midnight" in str(refused.value.sentence)
 
 
@@ -62,9 +62,9 @@ def test_the_limit_is_looked_at_again_when_a_waiting_turn_begins(
     assert store.claim(turn.pk, "m") is None
     turn.refresh_from_db()
     assert (turn.status, turn.error) == ("failed", "daily_limit")
-    assert "1000 tokens" in str(turn.error_sentence)
+    assert "1,000 tokens" in str(turn.error_sentence)
     with translation.override("de"):
-        assert "1000" in str(turn.error_sentence)
+        assert "1.000" in str(turn.error_sentence)
 
 
 def test_zero_means_no_limit(conversation: Conversation, settings: Settings) -> None:
@@ -137,8 +137,11 @@ def test_the_limit_of_a_message_is_named(conversation: Conversation) -> None:
     post(conversation, "x" * 100_000)
     with pytest.raises(Refused) as refused:
         post(conversation, "x" * 100_001)
-    assert "100001" in str(refused.value.sentence)
-    assert "100000" in str(refused.value.sentence)
+    sentence = refused.value.sentence
+    assert "has 100,001 characters; at most 100,000 can" in str(sentence)
+    with translation.override("de"):
+        assert "100.001" in str(sentence)
+        assert "100.000" in str(sentence)
     assert conversation.messages.count() == 1
 
 
