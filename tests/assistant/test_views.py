@@ -249,6 +249,28 @@ def _with_search(turn: Turn, tickets: list[Ticket]) -> ToolCall:
     )
 
 
+def test_a_finished_step_tells_its_result_and_not_its_beginning(
+    web: Client, conversation: Conversation, turn: Turn
+) -> None:
+    searched = _with_search(turn, [TicketFactory(), TicketFactory()])
+    html = web.get(f"/chat/{conversation.pk}/").content.decode()
+    assert '<span class="step-text">2 similar tickets found: <q dir="auto">printer</q></span>' in html
+    assert "Searching existing tickets" not in html
+    searched.is_error, searched.error = True, "forbidden"
+    searched.save()
+    html = web.get(f"/chat/{conversation.pk}/").content.decode()
+    assert "Searching existing tickets" in html
+    assert "Not done: you lack the permission." in html
+
+
+def test_a_long_list_is_counted_with_separators(web: Client, conversation: Conversation, turn: Turn) -> None:
+    call = _with_search(turn, [])
+    call.name, call.outcome, call.result = "list_tickets", "", '{"total": 100002}'
+    call.save()
+    html = web.get(f"/chat/{conversation.pk}/").content.decode()
+    assert '<span class="step-text">100,002 tickets: ' in html
+
+
 # --- posting ----------------------------------------------------------------------------------------------
 
 
