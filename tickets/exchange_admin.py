@@ -16,7 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from .exporting import csv_response
-from .importing import FIELDS, ImportRefused, Options, Rejected, Result, import_tickets
+from .importing import FIELDS, ImportRefused, Options, Rejected, Result, column_names, import_tickets
 
 LARGEST_FILE = 5_000_000  # bytes; what a request has time for. Larger ones: manage.py import_tickets
 LISTED = 200  # rejected rows on the page
@@ -32,8 +32,8 @@ class ImportForm(forms.Form):
     reporter_is_me = forms.BooleanField(
         label=_("Where nobody is named, I am the reporter"), required=False, initial=True
     )
-    dry_run = forms.BooleanField(label=_("Only check the rows"), required=False, initial=True)
     again = forms.BooleanField(label=_("Import once more, if it was imported before"), required=False)
+    dry_run = forms.BooleanField(required=False, widget=forms.HiddenInput)  # the button "Check" sends it
 
     def clean_file(self) -> UploadedFile:
         file: UploadedFile = self.cleaned_data["file"]
@@ -75,7 +75,7 @@ class ExchangeAdmin(admin.ModelAdmin):
             "opts": self.opts,
             "media": self.media,
             "form": form,
-            "fields": FIELDS,
+            "columns": [column_names(name) for name in FIELDS],
             "result": None,
         }
         if request.method == "POST" and form.is_valid():

@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from pytest_django.asserts import assertContains
 
 from tests.factories import UserFactory
 from tickets import exchange_admin
@@ -39,6 +40,35 @@ def test_checks_first_then_imports(browser: Client) -> None:
     assert '<td>3</td><td dir="auto">title:' in page
     ticket = Ticket.objects.get()
     assert (ticket.title, ticket.source, ticket.reporter.username) == ("Printer", "import", "alice")
+
+
+def test_checking_and_importing_are_two_buttons(browser: Client) -> None:
+    assertContains(
+        browser.get(PAGE),
+        """<input type="submit" class="default" name="dry_run" value="Check">
+        <input type="submit" value="Import">""",
+        html=True,
+    )
+    assert "1 ticket would be created" in upload(browser, "title,reporter\nx,alice\n", dry_run="Check")
+    assert not Ticket.objects.exists()
+
+
+def test_asks_for_the_file_again_only_if_something_would_be_imported(browser: Client) -> None:
+    again = "choose the file again"
+    assert again in upload(browser, "title,reporter\nx,alice\n", dry_run="Check")
+    assert again not in upload(browser, "title,reporter\nx,nobody\n", dry_run="Check")
+
+
+def test_names_the_columns_it_knows(browser: Client) -> None:
+    page = browser.get(PAGE).content.decode()
+    assert "<code>title</code>, <code>titel</code>" in page
+    assert "<code>created_at</code>" in page
+
+
+def test_without_a_column_of_people_i_am_the_reporter(browser: Client) -> None:
+    text = "Titel\nTür\n"
+    assert "no column for: reporter" in upload(browser, text)
+    assert "1 ticket created" in upload(browser, text, reporter_is_me="on")
 
 
 def test_says_why_a_file_is_refused(browser: Client) -> None:

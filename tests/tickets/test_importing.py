@@ -10,6 +10,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.utils import translation
 
 from tests.factories import CategoryFactory, TicketFactory, UserFactory
 from tickets.importing import ImportRefused, Options, Rejected, Result, files, import_tickets, store
@@ -119,6 +120,29 @@ class TestCsv:
             ("Worn", "anna", "closed"),
         }
 
+    def test_columns_by_the_labels_of_the_fields_in_any_language(self, tmp_path: Path) -> None:
+        CategoryFactory(name="Hardware")
+        path = write(
+            tmp_path,
+            "Titel;Beschreibung;Status;Priorität;KATEGORIE;Melder;Bearbeiter;Lösung;Erstellt;Gelöst am\n"
+            "Tür;klemmt;Gelöst;Hoch;hardware;bob;anna;Öl;1.3.2025;2.3.2025\n",
+        )
+        result, rejected = run(path)
+        assert (result.unused_columns, rejected) == ((), [])
+        ticket = Ticket.objects.get()
+        assert (ticket.title, ticket.description, ticket.resolution) == ("Tür", "klemmt", "Öl")
+        assert (ticket.status, ticket.priority) == ("resolved", "high")
+        assert (ticket.reporter.username, ticket.assignee.username) == ("bob", "anna")  # type: ignore[union-attr]
+        assert (ticket.created_at.year, ticket.resolved_at.day) == (2025, 2)  # type: ignore[union-attr]
+        run(write(tmp_path, "Title,Reporter\nDoor,bob\n", "english.csv"))
+        assert Ticket.objects.filter(title="Door").exists()
+
+    def test_a_wrong_choice_names_the_choices_in_the_readers_language(self, tmp_path: Path) -> None:
+        path = write(tmp_path, "title,reporter,priority\nx,bob,brisant\n")
+        with translation.override("de"):
+            _result, rejected = run(path)
+        assert rejected[0][1].endswith("niedrig, normal, hoch, dringend.")
+
     @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
     def test_delimiters_and_quoted_newlines(self, tmp_path: Path, delimiter: str) -> None:
         text = 'title,description,reporter\r\n"a""b","one\r\n\r\ntwo,",bob\r\n\r\n'.replace(",", delimiter)
@@ -189,6 +213,8 @@ class TestCsv:
             ("a,a\n1,2\n", {}, "same name"),
             ("title\nx\n", {"mapping": {"title": "Subject"}}, "no column Subject. Its columns are: title"),
             ("title\nx\n", {"mapping": {"titel": "title"}}, "no field titel. Fields are: title"),
+            ("Subject,who\nx,bob\n", {}, "no column for: title, reporter. Its columns are: Subject, who"),
+            ("title\nx\n", {}, "no column for: reporter. Its columns are: title"),
             ("title\nx\n", {"encoding": "klingon"}, "no encoding klingon"),
             ("title\nx\n", {"time_zone": "Mars/Olympus"}, "no time zone Mars/Olympus"),
         ],
@@ -232,6 +258,11 @@ class TestJsonLines:
         assert [line for line, _reason in rejected] == [3, 4, 5]
         assert set(Ticket.objects.values_list("title", flat=True)) == {"Tür", "4711", "\ufffd"}
         assert result.created == 3
+
+    def test_keys_by_the_labels_of_the_fields(self, tmp_path: Path) -> None:
+        """As the rejected rows of a CSV file are written."""
+        run(write(tmp_path, json.dumps({"Titel": "Tür", "Melder": "bob"}), "tickets.jsonl"))
+        assert Ticket.objects.get().title == "Tür"
 
     def test_the_format_can_be_said(self, tmp_path: Path) -> None:
         path = write(tmp_path, json.dumps({"title": "x", "reporter": "bob"}), "export.dat")
@@ -303,8 +334,14 @@ class TestResuming:
         assert run(path, again=True)[0].created == 25
 
     def test_after_a_run_that_created_nothing_other_options_may_be_tried(self, tmp_path: Path) -> None:
-        path = write(tmp_path, "Subject,reporter\nx,bob\n")
+        path = write(tmp_path, "title,reporter,who\nx,nobody,bob\n")
         assert run(path)[0].created == 0
+        assert run(path, mapping={"reporter": "who"})[0].created == 1
+
+    def test_a_file_refused_for_its_columns_may_be_tried_with_other_options(self, tmp_path: Path) -> None:
+        path = write(tmp_path, "Subject,reporter\nx,bob\n")
+        with pytest.raises(ImportRefused):
+            run(path)
         assert run(path, mapping={"title": "Subject"})[0].created == 1
 
     def test_a_dry_run_stores_nothing_and_checks_everything(self, tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ import, the same command goes on behind the last stored row and never creates a 
 cannot become a ticket is reported with its line and the reason, and the others go in.
 """
 
+from .builder import column_names
 from .run import import_tickets
 from .terms import FIELDS, ImportRefused, Options, Rejected, Result
 
-__all__ = ["FIELDS", "ImportRefused", "Options", "Rejected", "Result", "import_tickets"]
+__all__ = ["FIELDS", "ImportRefused", "Options", "Rejected", "Result", "column_names", "import_tickets"]

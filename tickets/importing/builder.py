@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta, tzinfo
 from typing import Any
 
@@ -22,6 +22,14 @@ from .terms import FIELDS, ImportRefused, Options, Reject, Rejected, Row
 UNREADABLE = re.compile("[\udc80-\udcff]")  # what `surrogateescape` makes of bytes that do not decode
 GERMAN_DATE = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(\d{1,2}:\d{2}(?::\d{2})?))?")
 
+NEEDED = ("title", "reporter")  # a ticket without them is none
+# What people head their columns with, where that is not the label of the field.
+ALSO_CALLED = {
+    "reporter": ("reported by", "melder", "gemeldet von"),
+    "created_at": ("erstellt am",),
+    "updated_at": ("geändert am",),
+}
+
 
 class Builder:
     """Makes tickets of rows, by the rules of the models, without a query for each row."""
@@ -29,7 +37,8 @@ class Builder:
     def __init__(self, options: Options, dry_run: bool) -> None:
         self.options = options
         self.dry_run = dry_run
-        self.mapping = dict(options.mapping)
+        self.names = {name: column_names(name) for name in FIELDS}
+        self.mapping: dict[str, str] = {}  # field → column; empty where each row has columns of its own
         self.zone = _zone(options.time_zone)
         self.people = _people()
         self.categories = dict(Category.objects.annotate(key=Lower("name")).values_list("key", "pk"))
@@ -42,21 +51,35 @@ class Builder:
 
     def choose_columns(self, columns: tuple[str, ...]) -> tuple[str, ...]:
         """Decides which column fills which field: as told, otherwise by its name. Returns those left over."""
-        by_name = {name.lower(): name for name in columns}
-        for name in FIELDS:
-            spelt = (
-                by_name.get(name)
-                or by_name.get(name.replace("_at", ""))
-                or by_name.get(name.replace("_", " "))
-            )
-            self.mapping.setdefault(name, spelt or name)
-        missing = [column for column in self.options.mapping.values() if columns and column not in columns]
+        if not columns:
+            return ()
+        self.mapping = self._mapping(columns)
+        self._refuse_missing(columns)
+        return tuple(column for column in columns if column and column not in self.mapping.values())
+
+    def _mapping(self, columns: Iterable[str]) -> dict[str, str]:
+        by_name = {column.lower(): column for column in columns}
+        spelt = {
+            name: next((by_name[known] for known in names if known in by_name), name)
+            for name, names in self.names.items()
+        }
+        return {**spelt, **self.options.mapping}
+
+    def _refuse_missing(self, columns: tuple[str, ...]) -> None:
+        """One sentence for the file, instead of the same one for each of its rows."""
+        missing = [column for column in self.options.mapping.values() if column not in columns]
         if missing:
             names = {"missing": ", ".join(missing), "columns": ", ".join(columns)}
             raise ImportRefused(
                 _("The file has no column %(missing)s. Its columns are: %(columns)s.") % names
             )
-        return tuple(column for column in columns if column and column not in self.mapping.values())
+        filled = {name for name in FIELDS if self.mapping[name] in columns} | self.options.constants.keys()
+        empty = [str(_field(name).verbose_name) for name in NEEDED if name not in filled]
+        if empty:
+            names = {"fields": ", ".join(empty), "columns": ", ".join(columns)}
+            raise ImportRefused(
+                _("The file has no column for: %(fields)s. Its columns are: %(columns)s.") % names
+            )
 
     def tickets(self, rows: list[Row], on_rejected: Reject) -> list[Ticket]:
         tickets = []
@@ -73,7 +96,11 @@ class Builder:
             raise ValidationError(row.problem)
         if any(map(UNREADABLE.search, row.cells.values())):
             raise ValidationError(_("bytes that are no text in the encoding of the file"))
-        values = {name: self._value(name, row) for name in FIELDS}
+        mapping = self.mapping or self._mapping(row.cells)
+        values = {
+            name: row.cells.get(column, "") or self.options.constants.get(name, "")
+            for name, column in mapping.items()
+        }
         ticket = Ticket(source=Ticket.Source.IMPORT)
         errors: dict[str, list[str]] = {}
         for name, fill in self._STEPS:
@@ -83,9 +110,6 @@ class Builder:
                 errors[name] = error.messages
         self._check(ticket, errors)
         return ticket
-
-    def _value(self, name: str, row: Row) -> str:
-        return row.cells.get(self.mapping[name], "") or self.options.constants.get(name, "")
 
     def _check(self, ticket: Ticket, errors: dict[str, list[str]]) -> None:
         try:
@@ -103,7 +127,7 @@ class Builder:
     def _choice(self, ticket: Ticket, name: str, text: str) -> None:
         value = self.labels[name].get(clean_title(text).lower()) if text else _field(name).default
         if value is None:
-            choices = ", ".join(dict.fromkeys(self.labels[name].values()))
+            choices = ", ".join(str(label) for _value, label in _field(name).choices)
             named = {"value": clean_title(text)[:80], "choices": choices}
             raise ValidationError(_("“%(value)s” is none of: %(choices)s.") % named)
         setattr(ticket, name, value)
@@ -225,6 +249,16 @@ def _people() -> dict[str, tuple[int, ...]]:
     for pk, name in User.objects.values_list("pk", Lower("username")).iterator():
         names[name] = (*names.get(name, ()), pk)
     return people | names
+
+
+def column_names(name: str) -> list[str]:
+    """What a column of this field may be headed, in lower case: its name, or its label in any language of the
+    site."""
+    names = [name, name.removesuffix("_at"), name.replace("_", " ")]
+    for code, _language in settings.LANGUAGES:
+        with translation.override(code):
+            names.append(str(_field(name).verbose_name).lower())
+    return list(dict.fromkeys([*names, *ALSO_CALLED.get(name, ())]))
 
 
 def _labels(name: str) -> dict[str, str]:
