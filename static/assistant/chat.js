@@ -1,5 +1,5 @@
 // What the chat page does beyond htmx: the box that grows and never loses a text, and a view that follows the answer
-// only while the reader is at its end. Everything works without this file, a little less comfortably.
+// until its beginning is at the upper edge. Everything works without this file, a little less comfortably.
 (() => {
   "use strict";
 
@@ -9,9 +9,12 @@
   const announce = document.getElementById("announce");
   const toBottom = document.getElementById("to-bottom");
   const thread = document.getElementById("thread");
+  const header = document.querySelector(".top");
+  const dock = document.querySelector(".composer-dock");
   const page = document.scrollingElement;
   const draftKey = "draft-" + form.dataset.draft;
   const NEAR_BOTTOM = 80; // pixels
+  const GAP = 12; // pixels between the header and the question that the view stops at
 
   // --- the box ---------------------------------------------------------------------------------------------
 
@@ -69,7 +72,7 @@
   form.addEventListener("htmx:beforeRequest", () => {
     sent = box.value;
     error.replaceChildren();
-    followAnswer = true;
+    following = TO_QUESTION;
   });
 
   form.addEventListener("htmx:afterRequest", (event) => {
@@ -106,31 +109,56 @@
 
   // --- following the answer --------------------------------------------------------------------------------
 
-  let followAnswer = true;
+  // An answer is read from its beginning, so the view goes along only until the question is at the upper edge.
+  // Whoever goes to the end themselves is kept there.
+  const TO_QUESTION = "question", TO_END = "end", STAY = "stay";
+  let following = TO_QUESTION;
 
-  function atBottom() {
-    return page.scrollHeight - page.clientHeight - page.scrollTop < NEAR_BOTTOM;
+  function belowView() {
+    return page.scrollHeight - page.clientHeight - page.scrollTop;
   }
 
-  function toTheBottom() {
-    page.scrollTop = page.scrollHeight;
+  function atBottom() {
+    return belowView() < NEAR_BOTTOM;
+  }
+
+  // How far the view may still go: the upper half is left to the answer, however long the question is.
+  function aboveNewest() {
+    const newest = [...thread.querySelectorAll(".turn, #tail .question")].at(-1);
+    if (!newest) return 0;
+    const edge = header.getBoundingClientRect().bottom;
+    const answer = newest.querySelector(".answer");
+    const toQuestion = newest.getBoundingClientRect().top - edge - GAP;
+    const toAnswer = answer ? answer.getBoundingClientRect().top - (edge + page.clientHeight) / 2 : 0;
+    return Math.max(0, toQuestion, toAnswer);
+  }
+
+  function follow() {
+    if (following === TO_END) page.scrollTop = page.scrollHeight;
+    if (following === TO_QUESTION) page.scrollTop += Math.min(belowView(), aboveNewest());
+    toBottom.hidden = atBottom();
   }
 
   addEventListener("scroll", () => {
-    followAnswer = atBottom();
-    toBottom.hidden = followAnswer;
+    if (!atBottom()) following = STAY;
+    else if (following === STAY) following = TO_END;
+    toBottom.hidden = atBottom();
   }, { passive: true });
 
-  new MutationObserver(() => {
-    if (followAnswer) toTheBottom();
-    else toBottom.hidden = atBottom();
-  }).observe(thread, { childList: true, subtree: true, characterData: true });
+  new MutationObserver(follow).observe(thread, { childList: true, subtree: true, characterData: true });
 
   toBottom.addEventListener("click", () => {
-    followAnswer = true;
-    toTheBottom();
+    following = TO_END;
+    follow();
     box.focus();
   });
+
+  // What stood just above the box stays there when the box grows or says that something went wrong.
+  let dockHeight = dock.offsetHeight;
+  new ResizeObserver(() => {
+    page.scrollTop += Math.max(0, dock.offsetHeight - dockHeight);
+    dockHeight = dock.offsetHeight;
+  }).observe(dock);
 
   // --- what happens in the stream --------------------------------------------------------------------------
 
@@ -161,7 +189,7 @@
 
   if (!box.value) box.value = recall();
   grow();
-  if (form.dataset.draft !== "new") toTheBottom();
+  if (form.dataset.draft !== "new") follow();
   if (matchMedia("(max-width: 800px)").matches) {
     for (const list of document.querySelectorAll(".my-conversations")) list.open = false;
   }
