@@ -1,5 +1,7 @@
 """How found tickets are put into words: age, language, duration, and what matched."""
 
+import re
+import string
 from datetime import datetime
 
 from django import template
@@ -14,6 +16,8 @@ from retrieval.triage import counting
 
 register = template.Library()
 
+BETWEEN_SENTENCES = string.whitespace + ",.;:!?–—-"
+WORD_GOES_ON = re.compile(r"-?\w")  # "VPN" is not the whole beginning of "VPN-Client"
 
 # Seconds of each unit, largest first. Own sentences: languages bend the unit after "ago" (vor 3 Tagen).
 UNITS = (
@@ -65,7 +69,10 @@ def bounded(count: int) -> str:
 @register.filter
 def beyond(passage: str, title: str) -> str:
     """The passage without the title at its beginning, which the card shows above it anyway."""
-    return passage.removeprefix(title).strip()
+    rest = passage.removeprefix(title)
+    if rest == passage or WORD_GOES_ON.match(rest):
+        return passage.strip()
+    return rest.lstrip(BETWEEN_SENTENCES).rstrip()
 
 
 @register.filter
