@@ -37,7 +37,7 @@ class MeaningAdmin(admin.ModelAdmin):
     list_filter = (MeaningSwitch, *TicketAdmin.list_filter)
     quick_views: QuickViews = {
         **QUICK_VIEWS,
-        "duplicates": (_("Possible duplicates"), possible_duplicates),
+        "duplicates": (_("With possible duplicates"), possible_duplicates),
     }
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:

@@ -116,7 +116,7 @@ def _inbox(site: InboxAdmin, request: HttpRequest) -> HttpResponse:
         "due": bounded_count(due_checks()) if row is None else 0,
         "failed": bounded_count(DuplicateCheck.objects.filter(checked_at=None).exclude(error="")),
     }
-    return site.triage_page(request, "duplicates.html", _("Possible duplicates"), context)
+    return site.triage_page(request, "duplicates.html", _("Duplicate inbox"), context)
 
 
 def waiting(only_likely: bool = False) -> QuerySet[DuplicateCandidate]:
