@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.db.models import Count
+from django.db.models import Count, Min
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern
@@ -60,7 +60,9 @@ def incident_of(ticket: Ticket) -> Incident | None:
 
 def _list(site: IncidentAdmin, request: HttpRequest) -> HttpResponse:
     site.refuse_unless(request, change=False)
-    newest = Incident.objects.annotate(reports=Count("members")).select_related("parent", "decided_by")
+    newest = Incident.objects.annotate(
+        reports=Count("members"), first_seen=Min("members__ticket__created_at")
+    ).select_related("parent", "decided_by")
     rows = sorted(newest.order_by("-pk")[:LISTED], key=lambda row: ORDER[State(row.state)])
     return site.triage_page(request, "incidents.html", _("Incidents"), {"rows": rows})
 
@@ -76,6 +78,7 @@ def _show(site: IncidentAdmin, request: HttpRequest, pk: int) -> HttpResponse:
         "incident": incident,
         "members": members,
         "parent_id": incident.parent_id,
+        "first_seen": members[0].ticket.created_at if members else incident.created_at,
         "people": incidents.affected_people(incident),
         "fresh": [one for one in fresh if one.ticket_id != incident.parent_id],
         "can_change": site.has_change_permission(request),

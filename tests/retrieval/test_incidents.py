@@ -250,6 +250,15 @@ def test_from_proposal_to_resolution_and_back(alice: Client, outage: Incident) -
     assert "every report stands for itself again" in html
 
 
+def test_it_is_as_old_as_its_first_report(alice: Client) -> None:
+    ticket = TicketFactory(created_at=timezone.now() - timedelta(hours=3, minutes=1))
+    incident = Incident.objects.create(parent=ticket)
+    for member in (TicketFactory(), ticket):
+        IncidentMember.objects.create(incident=incident, ticket=member)
+    assert "first seen 3 hours ago" in alice.get(f"{PAGES}{incident.pk}/").content.decode()
+    assert ">3 hours ago</time>" in alice.get(PAGES).content.decode()
+
+
 def test_incomplete_forms_are_told(alice: Client, outage: Incident) -> None:
     assert "Choose which ticket stays." in act(alice, outage, "confirm")
     assert "Choose which ticket stays." in act(alice, outage, "confirm", parent="x")
