@@ -94,6 +94,13 @@ class BulkAdmin(admin.ModelAdmin):
     def merge_many(self, request: HttpRequest, tickets: Any) -> HttpResponse | None:
         return self._ask(request, "merge", tickets)
 
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """With deleting last: of all that can be done to many tickets it alone cannot be undone."""
+        actions = super().get_actions(request)
+        if "delete_selected" in actions:
+            actions["delete_selected"] = actions.pop("delete_selected")
+        return actions
+
     def changelist_view(self, request: Any, extra_context: dict[str, Any] | None = None) -> Any:
         """With the way back to a run that was left half-way."""
         run = unfinished(request.user) if self.has_change_permission(request) else None

@@ -539,3 +539,24 @@ def test_pages_carry_neither_style_nor_script_of_their_own(agent_client: Client,
     assert "<style" not in html
     assert " onclick=" not in html
     assert "<script>" not in html
+
+
+def test_the_pages_of_the_password_have_the_header_of_the_others(agent_client: Client) -> None:
+    for name in ("password_change", "password_change/done"):
+        response = agent_client.get(f"/admin/{name}/")
+        assertContains(response, 'class="inline-form language-switch"')
+        assertContains(response, '<span class="user-name" dir="auto">alice</span>')
+        assertContains(response, '<a class="password-link" href="/admin/password_change/">')
+
+
+def test_deleting_is_the_last_thing_to_do_to_many(client: Client, groups: None) -> None:
+    client.force_login(UserFactory(is_superuser=True, is_staff=True))
+    TicketFactory()
+    form = client.get(LIST).context["action_form"]
+    assert [name for name, _label in form.fields["action"].choices] == [
+        "",
+        "change_many",
+        "merge_many",
+        "export_as_csv",
+        "delete_selected",
+    ]
