@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ORDER_VAR, PAGE_VAR, ChangeList
 from django.contrib.auth.models import User
 from django.db.models import Case, IntegerField, QuerySet, Value, When
 from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tickets.admin import QUICK_VIEWS, QuickViews, SearchSwitch, TicketAdmin
+from tickets.admin import QUICK_VIEWS, QuickViews, SearchSwitch, TicketAdmin, TicketChangeList
 from tickets.models import Ticket
 from tickets.querysets import TicketQuerySet
 
 from .judging import open_candidates
 from .results import Outcome, SearchOutcome
 from .search import find_similar
+from .state import searches_by_meaning
 
 
 class MeaningSwitch(SearchSwitch):
@@ -31,6 +33,29 @@ def possible_duplicates(tickets: TicketQuerySet, user: User) -> TicketQuerySet:
     return tickets.filter(pk__in=open_candidates().values("ticket"))
 
 
+class MeaningChangeList(TicketChangeList):
+    """Where words find nothing it offers the meaning; sorted by that, it is sorted by no column."""
+
+    nearest_first = False
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> Any:
+        queryset = super().get_queryset(request, exclude_parameters)
+        found: SearchOutcome | None = getattr(request, "_found_by_meaning", None)
+        if found is not None and found.outcome != Outcome.UNAVAILABLE:
+            self.nearest_first = ORDER_VAR not in self.params
+        return queryset
+
+    def get_ordering_field_columns(self) -> dict[int, Literal["desc", "asc"]]:
+        return {} if self.nearest_first else super().get_ordering_field_columns()
+
+    def search_by_meaning(self) -> str:
+        """Where the same words are searched by meaning; "" if that is no way out."""
+        is_in_vain = self.query.strip() and not self.result_count
+        if not is_in_vain or MeaningSwitch.parameter_name in self.params or not searches_by_meaning():
+            return ""
+        return self.get_query_string({MeaningSwitch.parameter_name: "1"}, [PAGE_VAR])
+
+
 class MeaningAdmin(admin.ModelAdmin):
     """For the admin of tickets."""
 
@@ -39,6 +64,9 @@ class MeaningAdmin(admin.ModelAdmin):
         **QUICK_VIEWS,
         "duplicates": (_("With possible duplicates"), possible_duplicates),
     }
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return MeaningChangeList
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
         if not (search_term.strip() and request.GET.get(MeaningSwitch.parameter_name)):

@@ -8,6 +8,15 @@ from retrieval.results import Coverage
 from retrieval.sentences import coverage_sentence
 
 
+def searches_by_meaning() -> bool:
+    """Whether a search by meaning can find anything: there is a provider, and tickets that it has indexed."""
+    try:
+        key = model_key(get_embedder())
+    except SearchOff:
+        return False
+    return IndexState.objects.filter(pk=key, indexed__gt=0).exists()
+
+
 def search_state() -> str:
     """Empty while every ticket is searchable by meaning; else what is missing and why. One query at most."""
     try:

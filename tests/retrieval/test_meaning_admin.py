@@ -49,6 +49,8 @@ def test_switched_off_it_says_so_and_searches_words(alice: User, client: Client,
     response = client.get(LIST, QUESTION)
     assert listed(response) == ["Drucker reagiert nicht"]
     assertContains(response, "Searched by words only, not by meaning")
+    assertContains(response, "sorted descending")
+    assertNotContains(client.get(LIST, {"q": "Parkplatz"}), "Search by meaning")
 
 
 def test_without_words_the_switch_does_nothing(alice: User, client: Client) -> None:
@@ -73,3 +75,20 @@ def test_the_view_and_the_inbox_are_called_what_they_are(alice: User, client: Cl
     assertContains(page, ">With possible duplicates</a>")
     assertContains(page, '<a href="/admin/tickets/ticket/duplicates/">Duplicate inbox</a>')
     assertContains(client.get("/admin/tickets/ticket/duplicates/"), "<h1>Duplicate inbox</h1>")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_words_in_vain_lead_to_the_meaning(alice: User, client: Client) -> None:
+    TicketFactory(title="Etikettendrucker im Lager druckt nicht")
+    words = {"q": "drucker", "status__exact": "new"}
+    assertNotContains(client.get(LIST, words), "Search by meaning")  # nothing is indexed yet
+    call_command("embed_worker", "--once", verbosity=0)
+    response = client.get(LIST, words)
+    assert listed(response) == []
+    assertContains(response, '<a href="?meaning=1&amp;q=drucker&amp;status__exact=new">Search by meaning</a>')
+    found = client.get(LIST, {**words, "meaning": "1"})
+    assert listed(found) == ["Etikettendrucker im Lager druckt nicht"]
+    assertNotContains(found, "sorted descending")  # the nearest first is the order of no column
+    assertContains(client.get(LIST, {**words, "meaning": "1", "o": "-1"}), "sorted descending")
+    for query in ({"q": "Lager"}, {**words, "q": "Parkplatz", "meaning": "1"}, {"status__exact": "closed"}):
+        assertNotContains(client.get(LIST, query), "Search by meaning")
