@@ -29,13 +29,14 @@ from .exchange_admin import ExchangeAdmin
 from .forms import CategoryChoiceField, GroupsChoiceField, MergeForm, PersonChoiceField, TicketForm
 from .history import describe, field_label, value_label
 from .labels import category_label, group_label
+from .merge_report import merge_report, solved_already
 from .models import Category, Ticket, TicketEvent, Via, readable
 from .paginator import BoundedPaginator
 from .permissions import may_comment
 from .querysets import TicketQuerySet
 from .readonly_admin import RecordAdmin
 from .services import create_ticket
-from .text import is_blank
+from .text import is_blank, within_quotes
 
 admin.site.site_header = admin.site.site_title = _("Helpdesk")
 admin.site.index_title = _("Overview")
@@ -363,18 +364,29 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
         form = MergeForm(ticket, data if "target" in data else None)
         target = form.cleaned_data["target"] if form.is_valid() else None
         if target and request.method == "POST" and self._done(request, self.merge, ticket, target):
+            note = gettext("It can be undone at any time.")
+            messages.success(request, format_html("{} {}", merge_report(ticket), note))
             return self._back_to(ticket)
-        context = {"form": form, "end": target and target.chain_end()}
+        end = target and target.chain_end()
+        context = {
+            "form": form,
+            "end": end,
+            "solved_already": solved_already(end) if end and not ticket.is_resolved else "",
+            "quoted": within_quotes(str(ticket)),
+        }
         return self._page(request, ticket, "merge", gettext("Merge into another ticket"), context)
 
     def unmerge_view(self, request: Any, object_id: int) -> HttpResponse:
         ticket = self._ticket(request, object_id, change=True)
-        if request.method == "POST":
-            self._done(request, self.unmerge, ticket)
+        if request.method == "POST" and self._done(request, self.unmerge, ticket):
+            messages.success(request, gettext("#%(id)s stands for itself again.") % {"id": ticket.pk})
         if request.method == "POST" or ticket.duplicate_of is None:
             return self._back_to(ticket)
-        was = Ticket.Status(ticket.status_before_merge).label
-        return self._page(request, ticket, "unmerge", gettext("Undo the merge"), {"status_before": was})
+        context = {
+            "status_before": Ticket.Status(ticket.status_before_merge).label,
+            "quoted": within_quotes(str(ticket.duplicate_of)),
+        }
+        return self._page(request, ticket, "unmerge", gettext("Undo the merge"), context)
 
     def unmerge(self, duplicate: Ticket, by: User) -> None:
         duplicate.unmerge(by, Via.ADMIN)
@@ -385,7 +397,6 @@ class TicketAdmin(ExchangeAdmin, BulkAdmin):
         except ValidationError as error:
             messages.error(request, " ".join(error.messages))
             return False
-        messages.success(request, gettext("Done. It can be undone at any time."))
         return True
 
     def _ticket(self, request: HttpRequest, object_id: str | int, *, change: bool) -> Ticket:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from .bulk import MOST, advance, begin, unfinished
 from .forms import named_ticket
 from .history import field_label, value_label
+from .merge_report import solved_already
 from .models import BulkRun, Category, Ticket, Via, readable
 
 LISTED = 500  # tickets of each kind named in the report
@@ -198,6 +199,7 @@ def _report(run: BulkRun) -> dict[str, Any]:
         "unchanged": run.unchanged[:LISTED],
         "refused": run.refused[:LISTED],
         "listed": LISTED,
+        "solved_already": solved_already(run.target) if run.target else "",
         "counts": _counts(run),
     }
 

@@ -14,6 +14,7 @@ from .fields import CleanTextFormField
 from .history import describe, value_label
 from .labels import group_label
 from .models import Ticket, TicketEvent, readable
+from .text import within_quotes
 
 
 class TicketForm(forms.ModelForm):
@@ -83,7 +84,8 @@ class TicketForm(forms.ModelForm):
         warning = gettext(
             "Somebody else has set this to “%(value)s”. If you save again, your entry replaces it."
         )
-        self.add_error(name, warning % {"value": Truncator(value_label(name, event.new)).chars(200)})
+        value = Truncator(value_label(name, event.new)).chars(200)
+        self.add_error(name, warning % {"value": within_quotes(value)})
 
 
 def stored_value(ticket: Ticket, name: str) -> Any:

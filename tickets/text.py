@@ -1,9 +1,11 @@
-"""What text may look like before it is stored. Every path into the database passes through here."""
+"""What text may look like before it is stored, and inside a sentence. Every path into the database passes
+through here."""
 
 import re
 import unicodedata
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_INNER_QUOTES = str.maketrans({"„": "‚", "“": "‘", "”": "’", '"': "'"})
 _LINE_END = re.compile("\r\n?")
 
 
@@ -24,3 +26,8 @@ def clean_title(title: str) -> str:
 def is_blank(text: str) -> bool:
     """Whether nothing in `text` can be seen: only white space and invisible characters."""
     return all(unicodedata.category(char)[0] in "ZC" for char in text)
+
+
+def within_quotes(text: str) -> str:
+    """`text` for a place between quotation marks: its own become single ones, English and German alike."""
+    return text.translate(_INNER_QUOTES)

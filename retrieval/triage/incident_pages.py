@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from retrieval import incidents
 from retrieval.models import Incident, IncidentMember
+from tickets.merge_report import solved_already
 from tickets.models import Ticket
 from tickets.permissions import may_comment
 from tickets.text import clean_text, is_blank
@@ -114,16 +115,19 @@ def _confirm(request: Any, incident: Incident) -> str:
         if member is None:
             raise ValidationError(_("Choose which ticket stays."))
         taken = incidents.confirm(incident, by=request.user, parent=member.ticket)
-    return _merged(request, taken)
+    return _merged(request, incident, taken)
 
 
 def _take_in(request: Any, incident: Incident) -> str:
-    return _merged(request, incidents.take_in(incident, by=request.user))
+    return _merged(request, incident, incidents.take_in(incident, by=request.user))
 
 
-def _merged(request: Any, taken: incidents.Taken) -> str:
+def _merged(request: Any, incident: Incident, taken: incidents.Taken) -> str:
     for sentence in taken.refused:
         messages.warning(request, sentence)
+    incident.refresh_from_db()
+    if taken.merged and incident.parent and (warning := solved_already(incident.parent)):
+        messages.warning(request, warning)
     done = ngettext(
         "Done: %(n)d report has been merged. It can be undone at any time.",
         "Done: %(n)d reports have been merged. It can be undone at any time.",

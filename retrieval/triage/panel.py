@@ -17,6 +17,7 @@ from retrieval.judging import judge, judged_with, latest_verdict, undo
 from retrieval.models import Verdict
 from retrieval.neighbours import WAITING, similar_to
 from retrieval.sentences import coverage_sentence
+from tickets.merge_report import merge_report
 from tickets.models import Ticket, Via, readable
 
 from .base import TriageAdmin, say_error, to_page
@@ -24,7 +25,6 @@ from .cards import cards_of
 
 SHOWN = 6
 SAID = {
-    Verdict.Judgement.SAME: gettext_lazy("#%(newer)s is now a duplicate of #%(older)s."),
     Verdict.Judgement.RELATED: gettext_lazy("#%(newer)s and #%(older)s are related now."),
     Verdict.Judgement.DIFFERENT: gettext_lazy(
         "#%(newer)s and #%(older)s are different problems. They stay apart."
@@ -108,6 +108,9 @@ def _judge(site: PanelAdmin, request: Any, object_id: int, other_id: int) -> Htt
 
 def said(verdict: Verdict) -> str:
     """What a judgement has done, as a sentence."""
+    newer, older = verdict.ticket, verdict.candidate
+    if verdict.judgement == Verdict.Judgement.SAME and newer is not None:
+        return merge_report(newer if newer.duplicate_of_id else older)
     return str(SAID[Verdict.Judgement(verdict.judgement)]) % {
         "newer": verdict.ticket_id,
         "older": verdict.candidate_id,

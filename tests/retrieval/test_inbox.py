@@ -118,6 +118,14 @@ def test_same_merges_and_goes_on_to_the_next(alice: Client) -> None:
     assert f"#{row.ticket_id} is now a duplicate of #{row.candidate_id}." in page.content.decode()
 
 
+def test_the_same_as_a_solved_one_says_that_it_is_solved(alice: Client) -> None:
+    row = propose()
+    Ticket.objects.filter(pk=row.candidate_id).update(status="resolved")
+    html = decide(alice, row, "same").content.decode()
+    assert f"#{row.ticket_id} is now a duplicate of #{row.candidate_id}. <a href=" in html
+    assert f">#{row.candidate_id}</a> is already resolved: reopen it if the problem has come back." in html
+
+
 @pytest.mark.parametrize("judgement", ["same", "related", "different"])
 def test_a_judged_pair_never_returns_and_can_be_undone(alice: Client, judgement: str) -> None:
     row = propose()

@@ -259,6 +259,16 @@ def test_it_is_as_old_as_its_first_report(alice: Client) -> None:
     assert ">3 hours ago</time>" in alice.get(PAGES).content.decode()
 
 
+def test_merging_reports_into_a_solved_one_says_so(alice: Client) -> None:
+    solved, other = TicketFactory(status="resolved"), TicketFactory()
+    incident = Incident.objects.create(parent=solved)
+    for member in (solved, other):
+        IncidentMember.objects.create(incident=incident, ticket=member)
+    assert f"#{solved.pk}</a> is already resolved: reopen it" in act(
+        alice, incident, "confirm", parent=solved.pk
+    )
+
+
 def test_incomplete_forms_are_told(alice: Client, outage: Incident) -> None:
     assert "Choose which ticket stays." in act(alice, outage, "confirm")
     assert "Choose which ticket stays." in act(alice, outage, "confirm", parent="x")

@@ -438,12 +438,41 @@ def test_merge_asks_previews_and_does_it(agent_client: Client, alice: User) -> N
     assertContains(agent_client.get(page(target)), f'href="{page(duplicate)}"')
 
 
+def test_a_merge_into_a_solved_ticket_says_so_before_and_after(agent_client: Client) -> None:
+    duplicate, target = TicketFactory(), TicketFactory(status="resolved")
+    warning = f'<a href="{page(target)}">#{target.pk}</a> is already resolved: reopen it'
+    assertContains(agent_client.get(page(duplicate, "merge"), {"target": target.pk}), warning)
+    response = agent_client.post(page(duplicate, "merge"), {"target": target.pk}, follow=True)
+    assertContains(response, f"#{duplicate.pk} is now a duplicate of #{target.pk}. {warning}")
+
+
+def test_a_solved_duplicate_of_a_solved_ticket_is_no_surprise(agent_client: Client) -> None:
+    duplicate, target = TicketFactory(status="closed"), TicketFactory(status="resolved")
+    assertNotContains(
+        agent_client.get(page(duplicate, "merge"), {"target": target.pk}), "is already resolved"
+    )
+    response = agent_client.post(page(duplicate, "merge"), {"target": target.pk}, follow=True)
+    assertContains(response, f"#{duplicate.pk} is now a duplicate of #{target.pk}.")
+    assertNotContains(response, "is already resolved")
+
+
+def test_titles_with_quotation_marks_are_quoted(agent_client: Client, alice: User) -> None:
+    duplicate, target = TicketFactory(title='Meldung „Fehler“ und "x"'), TicketFactory(title="Says “no”")
+    question = agent_client.get(page(duplicate, "merge"))
+    assertContains(question, f"“#{duplicate.pk} Meldung ‚Fehler‘ und &#x27;x&#x27;”")
+    duplicate.merge_into(target, by=alice)
+    assertContains(agent_client.get(page(duplicate, "unmerge")), f"“#{target.pk} Says ‘no’”")
+
+
 def test_unmerge_asks_and_does_it(agent_client: Client, alice: User) -> None:
     duplicate, target = TicketFactory(status="pending"), TicketFactory()
     duplicate.merge_into(target, by=alice)
     assertContains(agent_client.get(page(target)), f'href="{page(duplicate, "unmerge")}"')
     assertContains(agent_client.get(page(duplicate, "unmerge")), "Its status becomes “pending” again")
-    assertRedirects(agent_client.post(page(duplicate, "unmerge")), page(duplicate))
+    response = agent_client.post(page(duplicate, "unmerge"), follow=True)
+    assertRedirects(response, page(duplicate))
+    assertContains(response, f"#{duplicate.pk} stands for itself again.")
+    assertNotContains(response, "undone at any time")
     assert Ticket.objects.get(pk=duplicate.pk).status == "pending"
 
 

@@ -210,3 +210,9 @@ def test_the_address_alone_does_nothing(agent_client: Client) -> None:
     assert agent_client.get(f"{LIST}many/change/").status_code == 404
     assert agent_client.post(f"{LIST}many/nonsense/").status_code == 404
     assert agent_client.get(f"{LIST}runs/12345/").status_code == 404
+
+
+def test_merging_many_into_a_solved_ticket_says_so(agent_client: Client) -> None:
+    target, other = TicketFactory(status="resolved"), TicketFactory()
+    address = start(agent_client, "merge", ids=ids(other), target=str(target.pk))
+    assertContains(agent_client.get(address), f"#{target.pk}</a> is already resolved: reopen it")

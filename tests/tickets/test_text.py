@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tickets.text import clean_text, clean_title, is_blank
+from tickets.text import clean_text, clean_title, is_blank, within_quotes
 
 ANY_TEXT = st.text(alphabet=st.characters())  # lone surrogates included
 
@@ -45,3 +45,10 @@ def test_nothing_to_be_seen_is_blank(text: str) -> None:
 @pytest.mark.parametrize("text", ["x", "🖨️", " . ", "مرحبا", "\u200fא"])
 def test_something_to_be_seen_is_not_blank(text: str) -> None:
     assert not is_blank(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"), [("sagt „nein“", "sagt ‚nein‘"), ("says “no”", "says ‘no’"), ('a "b"', "a 'b'")]
+)
+def test_quotation_marks_within_others(text: str, inside: str) -> None:
+    assert within_quotes(text) == inside
