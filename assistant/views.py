@@ -55,10 +55,11 @@ def owned_turn(request: HttpRequest, conversation_id: int, turn_id: int) -> Turn
 @require_http_methods(["GET", "POST"])
 @for_ticket_staff
 def index(request: HttpRequest) -> HttpResponse:
-    """My conversations and an empty box; posting starts a conversation with its first message."""
+    """My conversations and a box, empty or with `?text=`; posting starts a conversation with its message."""
     if request.method == "POST":
         return _start(request)
-    return render(request, "assistant/chat.html", _frame(_listed(request)))
+    context = _frame(_listed(request)) | {"typed": request.GET.get("text", "")}
+    return render(request, "assistant/chat.html", context)
 
 
 @never_cache

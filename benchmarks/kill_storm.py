@@ -300,7 +300,7 @@ def seconds_to_green(environment: dict[str, str], since: float) -> float | None:
         try:
             green, said = is_green(environment)
         except httpx.TransportError as error:  # it is still starting
-            green, said = False, str(error)
+            green, said = False, f"{type(error).__name__}: {error}"
         if green:
             return time.monotonic() - since
         time.sleep(1)

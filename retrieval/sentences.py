@@ -45,7 +45,10 @@ def coverage_sentence(coverage: Coverage) -> str:
     """How much of the corpus can be found by meaning; empty when there are no tickets at all."""
     if not coverage.total:
         return ""
-    numbers = {"missing": number_format(coverage.missing), "total": number_format(coverage.total)}
+    numbers = {
+        "missing": number_format(coverage.missing, force_grouping=True),
+        "total": number_format(coverage.total, force_grouping=True),
+    }
     if coverage.is_complete:
         return (
             ngettext(

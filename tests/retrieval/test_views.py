@@ -138,6 +138,15 @@ def test_highlights_whole_tokens_only() -> None:
     )
 
 
+def test_what_finds_nothing_can_be_reported_in_the_chat(alice: Client) -> None:
+    text = 'Coffee & "cake" <b>'
+    page = alice.get("/search/", {"q": text}).content.decode()
+    link = re.search(r'href="(/chat/\?text=[^"]*)"', page)
+    assert link
+    box = alice.get(link[1]).content.decode().partition('id="message"')[2].partition("</textarea>")[0]
+    assert box.endswith(">Coffee &amp; &quot;cake&quot; &lt;b&gt;")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_searches_that_wait_for_the_provider_keep_nobody_else_waiting(
     asgi_server: str, alice: Client, voyage: VoyageServer, settings: Any

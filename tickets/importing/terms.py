@@ -75,7 +75,10 @@ class Result:
             else ngettext("%(n)s ticket created", "%(n)s tickets created", self.created)
         )
         rejected = ngettext("%(n)s row rejected", "%(n)s rows rejected", self.rejected)
-        return [created % {"n": number_format(self.created)}, rejected % {"n": number_format(self.rejected)}]
+        return [
+            created % {"n": number_format(self.created, force_grouping=True)},
+            rejected % {"n": number_format(self.rejected, force_grouping=True)},
+        ]
 
 
 Reject = Callable[[Rejected], None]
