@@ -62,7 +62,7 @@ class MeaningAdmin(admin.ModelAdmin):
     list_filter = (MeaningSwitch, *TicketAdmin.list_filter)
     quick_views: QuickViews = {
         **QUICK_VIEWS,
-        "duplicates": (_("With possible duplicates"), possible_duplicates),
+        "duplicates": (_("Maybe duplicates"), possible_duplicates),
     }
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:

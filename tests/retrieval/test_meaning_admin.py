@@ -72,7 +72,7 @@ def test_possible_duplicates(alice: User, client: Client) -> None:
 
 def test_the_view_and_the_inbox_are_called_what_they_are(alice: User, client: Client) -> None:
     page = client.get(LIST)
-    assertContains(page, ">With possible duplicates</a>")
+    assertContains(page, ">Maybe duplicates</a>")
     assertContains(page, '<a href="/admin/tickets/ticket/duplicates/">Duplicate inbox</a>')
     assertContains(client.get("/admin/tickets/ticket/duplicates/"), "<h1>Duplicate inbox</h1>")
 
