@@ -19,9 +19,9 @@ FIELDS = [
 # Without what the database derives from the text: nobody reads it off a hit.
 TICKET_FIELDS = [field.attname for field in Ticket._meta.concrete_fields if not field.generated]
 # A search does not wait for the disk: should the database crash, the log may lack the last fraction of a
-# second.
+# second. Inside a larger transaction the setting would hold for that as well, and for what it saves.
+WITHOUT_WAITING = "SET LOCAL synchronous_commit = off;"
 INSERT = f"""
-    SET LOCAL synchronous_commit = off;
     INSERT INTO retrieval_searchlog ({", ".join(f'"{name}"' for name in FIELDS)})
     VALUES ({", ".join(f"%({name})s" for name in FIELDS)})
     RETURNING id"""
@@ -37,7 +37,8 @@ def log_and_fetch(values: dict[str, Any], scope: Scope, ids: Sequence[int]) -> t
     Answers the row's id and the tickets by id; of `ids` those are missing that are out of scope by now. Both
     in one round trip: on a busy machine each costs more than the work itself.
     """
-    statement, parameters = INSERT, {name: _encoded(value) for name, value in values.items()}
+    statement = INSERT if connection.in_atomic_block else WITHOUT_WAITING + INSERT
+    parameters = {name: _encoded(value) for name, value in values.items()}
     if ids:
         parameters["ids"] = list(ids)
         statement += FETCH.format(filters=scope.filters("id", parameters))

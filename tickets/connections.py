@@ -10,8 +10,12 @@ make_way: ContextVar[Callable[[], None]] = ContextVar("make_way", default=lambda
 
 
 def release_connections() -> None:
-    """Give back what this thread holds, before a wait that may be long. In a transaction it is kept."""
-    for connection in connections.all(initialized_only=True):
-        if not connection.in_atomic_block:
-            connection.close()
+    """Give back what this thread holds, before a wait that may be long. Inside a transaction nothing is: the
+    connection goes on with it, and whoever holds one counts.
+    """
+    held = connections.all(initialized_only=True)
+    if any(connection.in_atomic_block for connection in held):
+        return
+    for connection in held:
+        connection.close()
     make_way.get()()

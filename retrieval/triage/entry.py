@@ -25,7 +25,6 @@ from retrieval.results import Band, Outcome, SearchOutcome
 from retrieval.search import find_similar
 from tickets.forms import TicketForm
 from tickets.models import Ticket
-from tickets.permissions import Person
 from tickets.text import clean_text, is_blank
 
 from .base import TriageAdmin
@@ -60,6 +59,10 @@ class Note:
         except (signing.BadSignature, TypeError):
             return None
 
+    def covers(self, text: str) -> bool:
+        """Whether a ticket with this digest may be saved without another search."""
+        return self.asked or self.text == text
+
 
 def digest(title: str, description: str) -> str:
     return sha256(document(clean_text(title).strip(), clean_text(description).strip()).encode()).hexdigest()
@@ -69,26 +72,25 @@ class EntryForm(TicketForm):
     """The ticket form; a new ticket is held up once where others are likely the same."""
 
     duplicate_note = forms.CharField(required=False, widget=forms.HiddenInput)
-    person: Person
+    found: SearchOutcome | None = None  # of the search that saving takes, if it takes one
     suggested: SearchOutcome | None = None
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
         if self.instance.pk is None and not self.errors:
-            self._look_for_duplicates(cleaned)
+            self._heed_duplicates(cleaned)
         return cleaned
 
-    def _look_for_duplicates(self, cleaned: dict[str, Any]) -> None:
-        title, description = cleaned.get("title", ""), cleaned.get("description", "")
-        text = digest(title, description)
+    def _heed_duplicates(self, cleaned: dict[str, Any]) -> None:
         note = Note.read(cleaned.get("duplicate_note", ""))
-        if note is None or not (note.asked or note.text == text):
-            found = find_similar(document(title, description)[:LONGEST], user=self.person, limit=SHOWN)
-            note = Note(text, found.outcome.value, asked=True)
-            likely = [hit for hit in found.hits if hit.band == Band.LIKELY]
+        if self.found is not None:
+            text = digest(cleaned.get("title", ""), cleaned.get("description", ""))
+            note = Note(text, self.found.outcome.value, asked=True)
+            likely = [hit for hit in self.found.hits if hit.band == Band.LIKELY]
             if likely:
-                self._ask(found, note, len(likely))
-        self.instance.duplicate_check = CHECKS[Outcome(note.outcome)]
+                self._ask(self.found, note, len(likely))
+        if note is not None:
+            self.instance.duplicate_check = CHECKS[Outcome(note.outcome)]
 
     def _ask(self, found: SearchOutcome, note: Note, number: int) -> None:
         self.suggested = found
@@ -115,10 +117,16 @@ class EntryAdmin(TriageAdmin):
     def suggest_view(self, request: HttpRequest) -> HttpResponse:
         return _suggest(self, request)
 
+    def add_view(self, request: Any, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        """Searches before the transaction of the save begins: none is held while a provider thinks."""
+        if request.method == "POST" and self.has_add_permission(request):
+            request.found_before_saving = _search_due(request)
+        return super().add_view(request, form_url, extra_context)
+
     def get_form(self, request: Any, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """A class of this request's own, that knows who asks."""
+        """A class of this request's own, that knows what was found."""
         form: Any = super().get_form(request, obj, change=change, **kwargs)
-        form.person = request.user
+        form.found = getattr(request, "found_before_saving", None)
         return form
 
 
@@ -127,12 +135,27 @@ def suggested(outcome: SearchOutcome | None, note: str = "") -> dict[str, Any]:
     return {"outcome": outcome, "cards": cards_of(outcome.hits) if outcome else [], "note": note}
 
 
+def _typed(request: HttpRequest) -> tuple[str, str]:
+    """Title and description as they would be saved."""
+    names = ("title", "description")
+    title, description = (clean_text(request.POST.get(name, "")).strip() for name in names)
+    return title, description
+
+
+def _search_due(request: HttpRequest) -> SearchOutcome | None:
+    """What is like the ticket that is to be saved; None where the person has been shown that already."""
+    title, description = _typed(request)
+    note = Note.read(request.POST.get("duplicate_note", ""))
+    if is_blank(title) or (note is not None and note.covers(digest(title, description))):
+        return None
+    return find_similar(document(title, description)[:LONGEST], user=request.user, limit=SHOWN)
+
+
 def _suggest(site: EntryAdmin, request: HttpRequest) -> HttpResponse:
     """What is like the title and description typed so far. POST, because they may be long."""
     if not site.has_add_permission(request):
         return HttpResponse(status=403)
-    title = clean_text(request.POST.get("title", "")).strip()
-    description = clean_text(request.POST.get("description", "")).strip()
+    title, description = _typed(request)
     text = document(title, description)[:LONGEST]
     if is_blank(text) or len(text) < FEWEST_CHARS:
         return render(request, "admin/retrieval/_suggestions.html", suggested(None))

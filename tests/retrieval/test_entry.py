@@ -6,10 +6,14 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from retrieval.models import SearchLog, SearchProfile
+from retrieval.results import SearchOutcome
+from retrieval.search import find_similar
+from retrieval.triage import entry as entry_module
 from tests.factories import TicketFactory, UserFactory
 from tests.fakes.voyage import Fault
 from tickets.models import Ticket
@@ -157,3 +161,26 @@ def test_who_may_not_see_tickets_sees_none(client: Client, known: Ticket) -> Non
 
 def test_only_post(alice: Client) -> None:
     assert alice.get(SUGGEST).status_code == 405
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_transaction_is_held_while_a_save_searches(
+    alice: Client, agent: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = []
+
+    def watched(*args: Any, **options: Any) -> SearchOutcome:
+        inside.append(connection.in_atomic_block)
+        return find_similar(*args, **options)
+
+    monkeypatch.setattr(entry_module, "find_similar", watched)
+    alice.post(ADD, entry(agent))
+    assert inside == [False]
+    assert created()
+
+
+def test_a_search_leaves_the_commit_of_a_larger_transaction_as_it_is(agent: User, known: Ticket) -> None:
+    find_similar("Drucker druckt nicht", user=agent)
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW synchronous_commit")
+        assert cursor.fetchone() == ("on",)
