@@ -27,6 +27,7 @@ from tickets.permissions import may_change, may_comment
 from tickets.services import create_ticket
 
 from .calibration import Bounds
+from .judging import is_merged, unmerge
 from .models import Incident, IncidentMember, Verdict
 
 LOCK = 7_316_202  # any number that no other advisory lock of this database uses
@@ -171,15 +172,18 @@ def dismiss(incident: Incident, *, by: User) -> None:
 
 
 def undo(incident: Incident, *, by: User) -> None:
-    """Every report stands for itself again, with its status of before; a dismissed one is proposed again."""
+    """Every report stands for itself again, with its status of before; a dismissed one is proposed again.
+
+    What people have merged elsewhere since stays there.
+    """
     with transaction.atomic():
         incident = _locked(incident, by)
         if incident.is_open:
             raise ValidationError(_already(incident))
         was_dismissed = incident.state == State.DISMISSED
         for member in incident.members.filter(merged=True).select_related("ticket"):
-            if member.ticket.duplicate_of_id is not None:
-                member.ticket.unmerge(by)
+            if incident.parent is not None and is_merged(member.ticket, incident.parent):
+                unmerge(member.ticket, by=by)
         incident.members.update(merged=False)
         _decide(incident, State.PROPOSED if was_dismissed else State.UNDONE, by)
 

@@ -88,7 +88,7 @@ def undo(verdict: Verdict, *, by: User, via: str = Via.ADMIN) -> None:
         older.refresh_from_db()
         if verdict.judgement == Judgement.SAME:
             for one, other in ((newer, older), (older, newer)):
-                if _is_merged(one, other):
+                if is_merged(one, other):
                     one.unmerge(by, via)
                     break
         elif verdict.judgement == Judgement.RELATED:
@@ -125,13 +125,13 @@ def unmerge(duplicate: Ticket, *, by: User, via: str = Via.ADMIN) -> None:
         same = Verdict.objects.filter(_about(duplicate), judgement=Judgement.SAME, ticket__isnull=False)
         for verdict in same.select_related("ticket", "candidate").order_by("-pk"):
             other = verdict.candidate if verdict.ticket_id == duplicate.pk else verdict.ticket
-            if other is not None and _is_merged(duplicate, other):
+            if other is not None and is_merged(duplicate, other):
                 _withdraw(verdict)
                 break
         duplicate.unmerge(by, via)
 
 
-def _is_merged(one: Ticket, other: Ticket) -> bool:
+def is_merged(one: Ticket, other: Ticket) -> bool:
     """Whether `one` is a duplicate of `other`, or of what `other` is a duplicate of as well."""
     return one.duplicate_of_id is not None and one.duplicate_of_id in (other.pk, other.duplicate_of_id)
 

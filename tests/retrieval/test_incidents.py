@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from retrieval import incidents
+from retrieval import incidents, judging
 from retrieval.calibration import Bounds
 from retrieval.incidents import affected_people, belonging_together, fullest_window
 from retrieval.models import Incident, IncidentMember, SearchProfile, Verdict
@@ -174,6 +174,33 @@ def test_undo_leaves_alone_what_was_merged_before(outage: Incident, agent: User)
     incidents.undo(outage, by=agent)
     second.refresh_from_db()
     assert second.duplicate_of == first
+
+
+def test_undo_leaves_alone_what_was_merged_elsewhere_since(outage: Incident, agent: User) -> None:
+    incidents.confirm(outage, by=agent, parent=outage.parent)
+    member = outage.members.filter(merged=True).select_related("ticket").first()
+    assert member is not None
+    elsewhere = Ticket.objects.get(title="Parking permit")
+    judging.unmerge(member.ticket, by=agent)
+    judging.merge(member.ticket, elsewhere, by=agent)
+    incidents.undo(outage, by=agent)
+    assert list(Ticket.objects.exclude(duplicate_of=None)) == [member.ticket]
+    member.ticket.refresh_from_db()
+    assert member.ticket.duplicate_of == elsewhere
+
+
+def test_undo_takes_back_what_was_judged_of_a_report(outage: Incident, agent: User) -> None:
+    parent = outage.parent
+    assert parent is not None
+    incidents.confirm(outage, by=agent, parent=parent)
+    member = outage.members.filter(merged=True).select_related("ticket").first()
+    assert member is not None
+    judging.unmerge(member.ticket, by=agent)
+    judging.merge(member.ticket, parent, by=agent)
+    incidents.undo(outage, by=agent)
+    member.ticket.refresh_from_db()
+    assert member.ticket.duplicate_of is None
+    assert judging.latest_verdict(member.ticket_id, parent.pk) is None
 
 
 def test_a_new_parent(outage: Incident, agent: User) -> None:
