@@ -46,9 +46,11 @@ _THANKS = _pattern(
     |perfekt|perfect|great|alles\s+klar|okay|ok|tschüss|bye|schönen\s+(tag|abend).{0,20}|have\s+a\s+nice\s+day)
     (\s+(a\s+lot|very\s+much|so\s+much|danke|thanks|vielen\s+dank))?\W*$"""
 )
+# As a whole message: "it fails all the time" and "falsche Uhrzeit am Terminal" are problems.
 _TIME = _pattern(
-    r"""\b(wie\s+spät|wieviel\s+uhr|wie\s+viel\s+uhr|uhrzeit|what\s+time|the\s+time|welche[rsn]?\s+(tag|datum)
-    |what\s+day|which\s+day|what\s+date|today'?s\s+date)\b"""
+    r"""^\W*(wie\s+spät|wie\s*viel\s+uhr|(welche|was\s+ist\s+die)\s+uhrzeit|welche[rsn]?\s+(tag|datum)
+    |what\s+time|what\s+day|which\s+day|what\s+date|what('s|\s+is)\s+(the\s+(time|date)|today'?s\s+date))
+    (\s+(is\s+it|is\s+today|it\s+is|ist\s+es|ist|haben\s+wir))?(\s+(now|jetzt|today|heute|gerade))*\W*$"""
 )
 _HELP = _pattern(
     r"""\b(was\s+kannst\s+du|was\s+können\s+sie|what\s+can\s+you\s+do|who\s+are\s+you|wer\s+(bist\s+du|sind\s+sie)

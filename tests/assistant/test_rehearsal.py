@@ -169,6 +169,22 @@ def test_small_talk_needs_no_tool(words: str, expected: str) -> None:
     assert chat.calls == []
 
 
+@pytest.mark.parametrize(
+    "words", ["The VPN disconnects all the time", "Das Terminal am Eingang bucht die falsche Uhrzeit"]
+)
+def test_a_problem_that_speaks_of_time_is_a_problem(words: str) -> None:
+    chat = Chat()
+    chat.say(words)
+    assert chat.calls
+
+
+@pytest.mark.parametrize(
+    "words", ["What's the time?", "Welches Datum haben wir heute?", "What day is it today?"]
+)
+def test_asks_for_the_time(words: str) -> None:
+    assert read_wish(words, asked=False).intent is Intent.TIME
+
+
 def test_tells_the_time_it_was_given() -> None:
     assert "08:30 UTC am 2026-12-01" in Chat().say(CONTEXT, "Wie spät ist es?")
 
