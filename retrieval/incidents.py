@@ -23,7 +23,7 @@ from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from tickets.models import Ticket, Via
-from tickets.permissions import may_change, may_comment
+from tickets.permissions import may_add, may_change, may_comment
 from tickets.services import create_ticket
 
 from .calibration import Bounds
@@ -232,6 +232,8 @@ def _take_in(incident: Incident, by: User) -> Taken:
 
 
 def _new_parent(title: str, by: User) -> Ticket:
+    if not may_add(by):
+        raise PermissionDenied
     return create_ticket(
         reporter=by, title=title, description="", source=Ticket.Source.ADMIN, priority=Ticket.Priority.HIGH
     )

@@ -18,7 +18,7 @@ from retrieval import incidents
 from retrieval.models import Incident, IncidentMember
 from tickets.merge_report import solved_already
 from tickets.models import Ticket
-from tickets.permissions import may_comment
+from tickets.permissions import may_add, may_comment
 from tickets.text import clean_text, is_blank
 
 from .base import TriageAdmin, say_error, to_page
@@ -82,6 +82,7 @@ def _show(site: IncidentAdmin, request: HttpRequest, pk: int) -> HttpResponse:
         "first_seen": members[0].ticket.created_at if members else incident.created_at,
         "people": incidents.affected_people(incident),
         "fresh": [one for one in fresh if one.ticket_id != incident.parent_id],
+        "can_add": may_add(request.user),
         "can_change": site.has_change_permission(request),
         "can_resolve": incident.state == State.CONFIRMED and incident.parent and may_comment(request.user),
         "suggested_title": incident.parent.title if incident.parent else "",

@@ -258,6 +258,19 @@ def test_needs_the_permission(outage: Incident, action: Any) -> None:
         action(outage, by=UserFactory(is_staff=True, permissions=["view_ticket"]))
 
 
+def test_a_new_parent_needs_the_permission_to_add(client: Client, outage: Incident) -> None:
+    changer = UserFactory(is_staff=True, permissions=["view_ticket", "change_ticket"])
+    before = Ticket.objects.count()
+    with pytest.raises(PermissionDenied):
+        incidents.confirm(outage, by=changer, title="VPN outage")
+    assert Ticket.objects.count() == before
+    client.force_login(changer)
+    html = client.get(f"{PAGES}{outage.pk}/").content.decode()
+    assert f'id="parent-{outage.parent_id}"' in html
+    assert 'id="parent-new"' not in html
+    incidents.confirm(outage, by=changer, parent=outage.parent)
+
+
 # -- pages ---------------------------------------------------------------------------------------------------
 
 
