@@ -199,7 +199,7 @@ def _report(run: BulkRun) -> dict[str, Any]:
         "unchanged": run.unchanged[:LISTED],
         "refused": run.refused[:LISTED],
         "listed": LISTED,
-        "solved_already": solved_already(run.target) if run.target else "",
+        "solved_already": solved_already(run.target.chain_end()) if run.target else "",
         "counts": _counts(run),
     }
 

@@ -127,7 +127,7 @@ def _merged(request: Any, incident: Incident, taken: incidents.Taken) -> str:
     for sentence in taken.refused:
         messages.warning(request, sentence)
     incident.refresh_from_db()
-    if taken.merged and incident.parent and (warning := solved_already(incident.parent)):
+    if taken.merged and incident.parent and (warning := solved_already(incident.parent.chain_end())):
         messages.warning(request, warning)
     done = ngettext(
         "Done: %(n)d report has been merged. It can be undone at any time.",

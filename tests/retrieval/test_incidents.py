@@ -309,6 +309,17 @@ def test_merging_reports_into_a_solved_one_says_so(alice: Client) -> None:
     )
 
 
+def test_merging_reports_into_a_duplicate_of_an_open_one_does_not(alice: Client) -> None:
+    duplicate, other, end = TicketFactory(), TicketFactory(), TicketFactory()
+    duplicate.merge_into(end, None)
+    incident = Incident.objects.create(parent=duplicate)
+    for member in (duplicate, other):
+        IncidentMember.objects.create(incident=incident, ticket=member)
+    html = act(alice, incident, "confirm", parent=duplicate.pk)
+    assert "Done: 1 report has been merged." in html
+    assert "reopen it" not in html
+
+
 def test_incomplete_forms_are_told(alice: Client, outage: Incident) -> None:
     assert "Choose which ticket stays." in act(alice, outage, "confirm")
     assert "Choose which ticket stays." in act(alice, outage, "confirm", parent="x")

@@ -216,3 +216,10 @@ def test_merging_many_into_a_solved_ticket_says_so(agent_client: Client) -> None
     target, other = TicketFactory(status="resolved"), TicketFactory()
     address = start(agent_client, "merge", ids=ids(other), target=str(target.pk))
     assertContains(agent_client.get(address), f"#{target.pk}</a> is already resolved: reopen it")
+
+
+def test_merging_many_into_a_duplicate_of_an_open_ticket_does_not(agent_client: Client, alice: User) -> None:
+    end, target, other = TicketFactory.create_batch(3)
+    target.merge_into(end, by=alice)
+    address = start(agent_client, "merge", ids=ids(other), target=str(target.pk))
+    assertNotContains(agent_client.get(address), "reopen it")
