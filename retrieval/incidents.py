@@ -181,7 +181,9 @@ def undo(incident: Incident, *, by: User) -> None:
         if incident.is_open:
             raise ValidationError(_already(incident))
         was_dismissed = incident.state == State.DISMISSED
-        for member in incident.members.filter(merged=True).select_related("ticket"):
+        merged = incident.members.filter(merged=True)
+        Ticket.lock_all(merged.values_list("ticket", flat=True))
+        for member in merged.select_related("ticket"):
             if incident.parent is not None and is_merged(member.ticket, incident.parent):
                 unmerge(member.ticket, by=by)
         incident.members.update(merged=False)
@@ -217,7 +219,9 @@ def _take_in(incident: Incident, by: User) -> Taken:
     assert parent is not None
     taken = Taken()
     merged = 0
-    for member in incident.members.filter(merged=False).select_related("ticket").order_by("ticket"):
+    waiting = incident.members.filter(merged=False)
+    Ticket.lock_all(waiting.values_list("ticket", flat=True), parent)
+    for member in waiting.select_related("ticket").order_by("ticket"):
         if member.ticket_id == parent.pk or member.ticket.duplicate_of_id is not None:
             continue
         try:

@@ -35,7 +35,6 @@ def begin(
     and categories."""
     if len(ids) > MOST:
         raise ValueError(f"at most {MOST} tickets in one run")
-    # In order, so that two runs over the same tickets never wait for each other.
     return BulkRun.objects.create(by=by, ids=sorted(set(ids)), changes=changes or {}, target=target)
 
 
@@ -59,6 +58,7 @@ def advance(run_id: int, by: User, seconds: float = SECONDS, *, merge: Merge = T
 
 def _next_chunk(run: BulkRun, merge: Merge) -> None:
     ids = run.ids[run.position : run.position + CHUNK]
+    Ticket.lock_all(ids, run.target)  # so that no two runs ever wait for each other
     tickets = Ticket.objects.visible_to(run.by).defer("description", "resolution").in_bulk(ids)
     changes = _values(run)
     for pk in ids:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NoReturn
 
 from django.conf import settings
@@ -372,8 +372,7 @@ class Ticket(models.Model):
         One merge at a time: with row locks alone, merges around a ring could wait for each other or close it.
         The rows are locked in the order of their ids.
         """
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [MERGE_LOCK])
+        _one_merge_at_a_time()
         try:
             end = target.chain_end()
             locked = Ticket.objects.select_for_update(no_key=True).order_by("pk").in_bulk([self.pk, end.pk])
@@ -382,6 +381,20 @@ class Ticket(models.Model):
             raise ValidationError(gettext("One of the tickets has been deleted in the meantime.")) from None
         self._refuse_impossible_merge(duplicate, target, end)
         return duplicate, end
+
+    @classmethod
+    def lock_all(cls, ids: Collection[int], target: Ticket | None = None) -> None:
+        """For a transaction that changes many tickets, or merges them into `target`: lock them, and what
+        `target` stands for, before the first is changed.
+
+        Locks are taken in one order everywhere, that of merging and then the rows by id. Taken one by one on
+        the way, two such transactions could wait for each other.
+        """
+        rows = cls.objects.filter(pk__in=ids)
+        if target is not None:
+            _one_merge_at_a_time()
+            rows = rows | cls.objects.filter(pk__in=[ticket.pk for ticket in _chain_up(target.pk)])
+        list(rows.order_by("pk").select_for_update(no_key=True).values_list("pk"))
 
     @staticmethod
     def _refuse_impossible_merge(duplicate: Ticket, target: Ticket, end: Ticket) -> None:
@@ -434,16 +447,9 @@ class Ticket(models.Model):
         return self if end_id == self.pk else Ticket.objects.get(pk=end_id)
 
     def _chain_end_id(self) -> int:
-        end = Ticket.objects.raw(
-            """WITH RECURSIVE up(id, duplicate_of_id) AS (
-                   SELECT id, duplicate_of_id FROM tickets_ticket WHERE id = %s
-                   UNION
-                   SELECT t.id, t.duplicate_of_id FROM tickets_ticket t JOIN up ON t.id = up.duplicate_of_id)
-               SELECT id FROM up WHERE duplicate_of_id IS NULL""",
-            [self.pk],
-        )
-        for ticket in end:
-            return ticket.pk
+        for ticket in _chain_up(self.pk):
+            if ticket.duplicate_of_id is None:
+                return ticket.pk
         raise Ticket.DoesNotExist
 
     def whole_chain(self) -> TicketQuerySet:
@@ -465,6 +471,23 @@ class Ticket(models.Model):
     def reporters(self) -> models.QuerySet[User]:
         """Everybody who has reported this problem."""
         return User.objects.filter(reported_tickets__in=self.whole_chain()).distinct().order_by("pk")
+
+
+def _chain_up(ticket_id: int) -> Iterable[Ticket]:
+    """The ticket and what it is a duplicate of, up to the end of its chain; nothing if it is deleted."""
+    return Ticket.objects.raw(
+        """WITH RECURSIVE up(id, duplicate_of_id) AS (
+               SELECT id, duplicate_of_id FROM tickets_ticket WHERE id = %s
+               UNION
+               SELECT t.id, t.duplicate_of_id FROM tickets_ticket t JOIN up ON t.id = up.duplicate_of_id)
+           SELECT id, duplicate_of_id FROM up""",
+        [ticket_id],
+    )
+
+
+def _one_merge_at_a_time() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [MERGE_LOCK])
 
 
 class Comment(models.Model):

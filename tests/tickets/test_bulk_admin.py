@@ -1,9 +1,12 @@
 """Changing and merging many tickets: what was done and what was not is told for each of them."""
 
+import threading
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection, transaction
 from django.test import Client
 from pytest_django.asserts import assertContains, assertNotContains
 
@@ -223,3 +226,37 @@ def test_merging_many_into_a_duplicate_of_an_open_ticket_does_not(agent_client: 
     target.merge_into(end, by=alice)
     address = start(agent_client, "merge", ids=ids(other), target=str(target.pk))
     assertNotContains(agent_client.get(address), "reopen it")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_merge_waits_for_a_chunk_without_holding_what_it_needs() -> None:
+    """Somebody holds a ticket in the middle of the run, and then wants the target as well."""
+    alice = UserFactory(agent=True)
+    first, held, target = TicketFactory.create_batch(3)
+    run = bulk.begin([first.pk, held.pk], by=alice, target=target)
+
+    def advance() -> None:
+        try:
+            bulk.advance(run.pk, alice)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=advance)
+    with transaction.atomic():
+        held.locked()
+        thread.start()
+        wait_until_somebody_waits()
+        target.locked()  # a deadlock, if the run holds it already
+    thread.join(20)
+    run.refresh_from_db()
+    assert run.done == [first.pk, held.pk]
+
+
+def wait_until_somebody_waits() -> None:
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    until = monotonic() + 20
+    with connection.cursor() as cursor:
+        while not cursor.execute(waiting).fetchone():
+            assert monotonic() < until
+            cursor.execute("SELECT pg_stat_clear_snapshot()")
+            sleep(0.01)
