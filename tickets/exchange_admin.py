@@ -32,7 +32,7 @@ class ImportForm(forms.Form):
     reporter_is_me = forms.BooleanField(
         label=_("Where nobody is named, I am the reporter"), required=False, initial=True
     )
-    again = forms.BooleanField(label=_("Import once more, if it was imported before"), required=False)
+    again = forms.BooleanField(label=_("Import it again, if it was imported before"), required=False)
     dry_run = forms.BooleanField(required=False, widget=forms.HiddenInput)  # the button "Check" sends it
 
     def clean_file(self) -> UploadedFile:

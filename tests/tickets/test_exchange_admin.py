@@ -72,9 +72,11 @@ def test_without_a_column_of_people_i_am_the_reporter(browser: Client) -> None:
 
 
 def test_says_why_a_file_is_refused(browser: Client) -> None:
-    assert "--format" in upload(browser, "x", name="tickets.xlsx")
+    assert "let it end in .csv or .jsonl" in upload(browser, "x", name="tickets.xlsx")
     upload(browser, "title,reporter\nx,alice\n")
-    assert "has been imported" in upload(browser, "title,reporter\nx,alice\n")
+    page = upload(browser, "title,reporter\nx,alice\n")
+    assert "choose to import it again" in page
+    assert "--again" not in page
     upload(browser, "title,reporter\nx,alice\n", again="on")
     assert Ticket.objects.count() == 2
 

@@ -61,7 +61,7 @@ def _format_of(path: Path) -> str:
         return known[path.suffix.lower()]
     except KeyError:
         message = _(
-            "Whether %(name)s is CSV or JSON Lines, its ending does not say: give --format csv or jsonl."
+            "Whether %(name)s is CSV or JSON Lines, its ending does not say: let it end in .csv or .jsonl."
         )
         raise ImportRefused(message % {"name": path.name}) from None
 

@@ -86,12 +86,18 @@ def _begin(source: Source, options: Options, again: bool) -> ImportRun:
 def _refuse_finished(run: ImportRun, options: Any) -> None:
     if run.finished_at:
         raise ImportRefused(
-            _("This file has been imported (%(created)d tickets). Use --again to create them once more.")
+            _(
+                "This file has been imported (%(created)d tickets). To create them once more,"
+                " choose to import it again."
+            )
             % {"created": run.created}
         )
     if run.options != options:
         raise ImportRefused(
-            _("This file is half imported, with other options. Finish it with those, or use --again.")
+            _(
+                "This file is half imported, with other options. Finish it with those, or choose to import"
+                " it again."
+            )
         )
 
 

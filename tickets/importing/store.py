@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection, transaction
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
 
 from ..models import ImportRun, Ticket, TicketEvent, Via
 from .terms import ImportRefused
@@ -73,6 +73,7 @@ class Store:
                 before.result()  # in order; if that one failed, so does this one
             run = ImportRun.objects.select_for_update().get(pk=self.run.pk)
             if run.rows != begin:
+                # Worded where it is read: this thread knows nothing of the person's language.
                 raise ImportRefused(_("Another import of the same file is running."))
             run.rows += rows
             run.created += len(tickets)
