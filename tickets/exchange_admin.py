@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from .exporting import csv_response
 from .importing import FIELDS, ImportRefused, Options, Rejected, Result, column_names, import_tickets
+from .permissions import may_import
 
 LARGEST_FILE = 5_000_000  # bytes; what a request has time for. Larger ones: manage.py import_tickets
 LISTED = 200  # rejected rows on the page
@@ -65,8 +66,13 @@ class ExchangeAdmin(admin.ModelAdmin):
         view = self.admin_site.admin_view(self.import_view)
         return [path("import/", view, name="tickets_ticket_import"), *super().get_urls()]
 
+    def changelist_view(self, request: Any, extra_context: dict[str, Any] | None = None) -> Any:
+        return super().changelist_view(
+            request, {"may_import": may_import(request.user)} | (extra_context or {})
+        )
+
     def import_view(self, request: Any) -> HttpResponse:
-        if not self.has_add_permission(request):
+        if not may_import(request.user):
             raise PermissionDenied
         form = ImportForm(request.POST or None, request.FILES or None)
         context = {

@@ -26,6 +26,11 @@ def may_change(user: Person) -> bool:
     return may(user, "change_ticket")
 
 
+def may_import(user: Person) -> bool:
+    """Import a file, which sets status, assignee and resolution as well."""
+    return may_add(user) and may_change(user)
+
+
 def may_comment(user: Person) -> bool:
     return may_view(user) and may(user, "add_comment")
 

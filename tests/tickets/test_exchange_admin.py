@@ -87,8 +87,10 @@ def test_large_files_are_for_the_command(browser: Client, monkeypatch: Any) -> N
     assert not Ticket.objects.exists()
 
 
-def test_needs_the_right_to_add(db: Any) -> None:
-    person: User = UserFactory(is_staff=True, permissions=["view_ticket", "change_ticket"])
+@pytest.mark.parametrize("right", ["add_ticket", "change_ticket"])
+def test_needs_the_rights_to_add_and_to_change(db: Any, right: str) -> None:
+    """A file sets status, assignee and resolution."""
+    person: User = UserFactory(is_staff=True, permissions=["view_ticket", right])
     client = Client()
     client.force_login(person)
     assert client.get(PAGE).status_code == 403
