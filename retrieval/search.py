@@ -146,7 +146,8 @@ class Search:
     ) -> SearchOutcome:
         """Logs the search and fetches its tickets, through the permissions once more."""
         code = reason.code if reason else ""
-        log = self._log(outcome, ranked, coverage, code)
+        model = "" if reason else self._profile.model  # the one that has compared
+        log = self._log(outcome, ranked, coverage, code, model)
         log_id, tickets = log_and_fetch(log, self.scope, [hit.ticket_id for hit in ranked])
         kept = [hit for hit in ranked if hit.ticket_id in tickets]
         return SearchOutcome(
@@ -157,7 +158,7 @@ class Search:
             code,
             log_id,
             calibrated=self._profile.is_calibrated,
-            model=self._profile.model,
+            model=model,
         )
 
     def _hit(self, number: int, hit: RankedHit, ticket: Ticket) -> Hit:
@@ -174,14 +175,14 @@ class Search:
         )
 
     def _log(
-        self, outcome: Outcome, ranked: list[RankedHit], coverage: Coverage, reason_code: str
+        self, outcome: Outcome, ranked: list[RankedHit], coverage: Coverage, reason_code: str, model: str
     ) -> dict[str, Any]:
         return {
             "text": self.query,
             "user_id": self.user.pk,
             "outcome": outcome.value,
             "reason_code": reason_code,
-            "model": self._profile.model,
+            "model": model,
             "profile": _profile_record(self.index.profile) if self.index else {},
             "filters": self.filters,
             "hits": [_hit_record(hit) for hit in ranked],

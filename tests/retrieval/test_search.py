@@ -182,6 +182,7 @@ def unavailable(user: User, code: str) -> SearchOutcome:
     assert outcome.reason_code == code
     assert outcome.reason
     assert log_of(outcome).reason_code == code
+    assert outcome.model == log_of(outcome).model == ""  # none has compared
     return outcome
 
 
