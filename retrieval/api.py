@@ -15,10 +15,10 @@ from tickets.api.serializers import TicketSummarySerializer
 from tickets.api.views import ApiView
 from tickets.models import Ticket
 
-from .documents import document
+from .judging import settled_with
+from .neighbours import similar_to
 from .results import Band, Outcome
 from .search import find_similar
-from .verdicts import judged_different
 
 LONGEST_QUERY = 10_000  # characters in an address; a longer text is a ticket's
 
@@ -117,16 +117,6 @@ class SearchApiView(ApiView):
         query.is_valid(raise_exception=True)
         return query.validated_data
 
-    def found(self, text: str, exclude: tuple[int, ...], asked: dict[str, Any]) -> Response:
-        outcome = find_similar(
-            text,
-            user=self.person,
-            limit=asked.get("limit"),
-            exclude=exclude,
-            statuses=asked.get("status") or None,
-        )
-        return Response(SearchSerializer(outcome).data)
-
 
 class SearchView(SearchApiView):
     parameters = ("q", "limit", "status")
@@ -142,7 +132,13 @@ class SearchView(SearchApiView):
     )
     def get(self, request: Request) -> Response:
         asked = self.asked()
-        return self.found(asked["q"], (), asked)
+        outcome = find_similar(
+            asked["q"],
+            user=self.person,
+            limit=asked.get("limit"),
+            statuses=asked.get("status") or None,
+        )
+        return Response(SearchSerializer(outcome).data)
 
 
 class SimilarView(SearchApiView):
@@ -160,8 +156,15 @@ class SimilarView(SearchApiView):
     )
     def get(self, request: Request, pk: int) -> Response:
         ticket = self.ticket()
-        known = (ticket.pk, *judged_different(ticket.pk))
-        return self.found(document(ticket.title, ticket.description), known, self.asked())
+        asked = self.asked()
+        outcome = similar_to(
+            ticket,
+            user=self.person,
+            exclude=settled_with(ticket),
+            limit=asked.get("limit") or settings.SEARCH_LIMIT,
+            statuses=asked.get("status") or None,
+        )
+        return Response(SearchSerializer(outcome).data)
 
 
 urlpatterns = [

@@ -157,6 +157,13 @@ def judged_with(ticket_id: int) -> set[int]:
     return {one for pair in pairs for one in pair if one is not None} - {ticket_id}
 
 
+def settled_with(ticket: Ticket) -> set[int]:
+    """The tickets that need not be offered beside this one: itself, its chain of merges, what it is linked to
+    and what people have judged together with it."""
+    linked = ticket.related().values_list("pk", flat=True)
+    return judged_with(ticket.pk) | {*linked, *ticket.whole_chain().values_list("pk", flat=True)}
+
+
 def latest_verdict(one_id: int, other_id: int) -> Verdict | None:
     pair = Q(ticket=one_id, candidate=other_id) | Q(ticket=other_id, candidate=one_id)
     return Verdict.objects.filter(pair).select_related("by").order_by("pk").last()

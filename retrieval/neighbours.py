@@ -18,7 +18,7 @@ from tickets.querysets import TicketQuerySet
 from .calibration import FEWEST_TICKETS, SAMPLE, SAMPLE_SQL, Bounds, bounds
 from .candidates import collect, collect_without_vector, scope_of
 from .documents import document, has_words
-from .index import Index, Unavailable, usable_index
+from .index import Index, Unavailable, counted_state, usable_index
 from .models import SearchProfile
 from .passages import best_passage
 from .ranking import RankedHit, is_likely, is_worth_reading
@@ -72,13 +72,23 @@ def sampled_bounds(model: str, magnitude: int) -> Bounds | None:
     return bounds(vectors, vectors) if len(vectors) >= FEWEST_TICKETS else None
 
 
-def similar_to(ticket: Ticket, *, user: Person, exclude: Collection[int], limit: int) -> SearchOutcome:
+def similar_to(
+    ticket: Ticket,
+    *,
+    user: Person,
+    exclude: Collection[int],
+    limit: int,
+    statuses: Collection[str] | None = None,
+) -> SearchOutcome:
     """Tickets like this one that `user` may see, without those of `exclude`, without a call to a provider.
 
-    Not logged: nobody has asked a question. Never raises; `unavailable` says why, and while the ticket waits
-    for its vector its code is `ticket_waiting`.
+    `statuses` of None means every status. Not logged: nobody has asked a question. Never raises;
+    `unavailable` says why, and while the ticket waits for its vector its code is `ticket_waiting`.
     """
     visible = Ticket.objects.visible_to(user)
+    if statuses is not None:
+        visible = visible.filter(status__in=list(statuses))
+    index = None
     try:
         if not has_words(_text(ticket)):
             raise Unavailable(_("This ticket has no words to compare by."), "empty_query")
@@ -89,7 +99,9 @@ def similar_to(ticket: Ticket, *, user: Person, exclude: Collection[int], limit:
                 _("This ticket is not indexed yet, so meanings could not be compared."), WAITING
             )
     except Unavailable as reason:
-        return _without_vector(ticket, reason, visible, exclude, limit)
+        state = index.state if index else counted_state("")
+        coverage = Coverage(state.indexed, state.total)
+        return _without_vector(ticket, reason, coverage, visible, exclude, limit)
     limits = bounds_of(index.profile, index.state.indexed)
     ranked, coverage = compare(ticket, vector, index, visible, limits)
     near = neighbours(ranked, visible, limits, exclude=exclude, limit=limit)
@@ -137,7 +149,12 @@ def neighbours(
 
 
 def _without_vector(
-    ticket: Ticket, reason: Unavailable, visible: TicketQuerySet, exclude: Collection[int], limit: int
+    ticket: Ticket,
+    reason: Unavailable,
+    coverage: Coverage,
+    visible: TicketQuerySet,
+    exclude: Collection[int],
+    limit: int,
 ) -> SearchOutcome:
     """What shares words or identifiers; tickets that only mean the same were not looked for."""
     text = _text(ticket)
@@ -146,7 +163,7 @@ def _without_vector(
     near = neighbours(
         [hit for hit in ranked if is_worth_reading(hit, 1.0)], visible, None, exclude=exclude, limit=limit
     )
-    return SearchOutcome(Outcome.UNAVAILABLE, _hits(ticket, near), Coverage(0, 0), str(reason), reason.code)
+    return SearchOutcome(Outcome.UNAVAILABLE, _hits(ticket, near), coverage, str(reason), reason.code)
 
 
 def _hits(ticket: Ticket, near: list[Neighbour]) -> tuple[Hit, ...]:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
-from retrieval.judging import judge, judged_with, latest_verdict, undo
+from retrieval.judging import judge, latest_verdict, settled_with, undo
 from retrieval.models import Verdict
 from retrieval.neighbours import WAITING, similar_to
 from retrieval.sentences import coverage_sentence
@@ -65,17 +65,11 @@ def _similar(site: PanelAdmin, request: HttpRequest, object_id: int) -> HttpResp
 
 
 def panel_context(site: PanelAdmin, request: HttpRequest, ticket: Ticket) -> dict[str, Any]:
-    related = list(ticket.related().only("title", "status"))
-    known = (
-        judged_with(ticket.pk)
-        | {one.pk for one in related}
-        | set(ticket.whole_chain().values_list("pk", flat=True))
-    )
-    outcome = similar_to(ticket, user=request.user, exclude=known | {ticket.pk}, limit=SHOWN)
+    outcome = similar_to(ticket, user=request.user, exclude=settled_with(ticket), limit=SHOWN)
     return {
         "ticket": ticket,
         "original": ticket,
-        "related": related,
+        "related": ticket.related().only("title", "status"),
         "outcome": outcome,
         "cards": cards_of(outcome.hits),
         "coverage": coverage_sentence(outcome.coverage),

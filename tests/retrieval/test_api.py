@@ -7,9 +7,11 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from rest_framework.test import APIClient
 
+from retrieval import judging
 from retrieval.models import SearchLog
 from tests.factories import TicketFactory, UserFactory
 from tickets.api.models import ApiToken
+from tickets.models import Ticket
 
 SEARCH = "/api/v1/search/"
 
@@ -66,6 +68,44 @@ def test_similar_tickets_never_hold_the_ticket_itself(client: APIClient, corpus:
     ids = [hit["ticket"]["id"] for hit in body["results"]]
     assert ids[0] == corpus.pk
     assert again.pk not in ids
+
+
+def similar(client: APIClient, ticket: Ticket, **asked: str) -> dict[str, Any]:
+    return client.get(f"/api/v1/tickets/{ticket.pk}/similar/", asked).json()
+
+
+def test_similar_tickets_are_those_that_nobody_has_decided_on(client: APIClient, corpus: Ticket) -> None:
+    alice = User.objects.get(username="alice")
+    title = "Printout fails on the second floor"
+    merged, linked, different, undecided = (TicketFactory(title=title) for _ in range(4))
+    call_command("embed_worker", "--once", verbosity=0)
+    judging.judge(corpus, merged, "same", by=alice)
+    corpus.link_to(linked, alice)
+    judging.judge(corpus, different, "different", by=alice)
+    ids = [hit["ticket"]["id"] for hit in similar(client, corpus)["results"]]
+    assert undecided.pk in ids
+    assert not {corpus.pk, merged.pk, linked.pk, different.pk} & set(ids)
+
+
+def test_similar_tickets_of_some_statuses_and_of_some_number(client: APIClient, corpus: Ticket) -> None:
+    title = "Printout fails on the second floor"
+    new, closed = TicketFactory(title=title), TicketFactory(title=title, status="closed")
+    call_command("embed_worker", "--once", verbosity=0)
+    ids = [hit["ticket"]["id"] for hit in similar(client, corpus, status="closed")["results"]]
+    assert ids == [closed.pk]
+    assert len(similar(client, corpus)["results"]) > 1
+    assert len(similar(client, corpus, limit="1")["results"]) == 1
+    assert new.pk in [hit["ticket"]["id"] for hit in similar(client, corpus, status="new")["results"]]
+
+
+def test_a_ticket_that_waits_for_its_vector_is_compared_with_nothing(
+    client: APIClient, corpus: Ticket
+) -> None:
+    """Its text is not sent to the provider for it, and no search is logged: nobody has asked a question."""
+    body = similar(client, TicketFactory(title="Printout fails"))
+    assert (body["outcome"], body["reason_code"], body["model"]) == ("unavailable", "ticket_waiting", "")
+    assert body["coverage"]["total"] >= 5
+    assert not SearchLog.objects.exists()
 
 
 def test_unavailable_says_why_and_keeps_what_shares_words(client: APIClient, settings: Any) -> None:

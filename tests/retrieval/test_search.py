@@ -13,9 +13,8 @@ from django.utils import timezone
 
 from retrieval import candidates, pgvector, second_stage
 from retrieval.embedders import get_embedder, model_key
-from retrieval.models import IndexState, SearchLog, SearchProfile, TicketEmbedding, Verdict
+from retrieval.models import IndexState, SearchLog, SearchProfile, TicketEmbedding
 from retrieval.search import Outcome, SearchOutcome, find_similar
-from retrieval.verdicts import judged_different
 from tests.factories import TicketFactory, UserFactory
 from tests.fakes.voyage import Fault, VoyageServer
 from tickets.models import Ticket
@@ -318,20 +317,6 @@ def test_from_voyage_to_local_and_without_the_old_provider(
     assert len(outcome.hits) == 1
     embed_all()
     assert find_similar("Printer", user=alice).model == "use-multilingual-3:512"
-
-
-# -- verdicts
-# ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_latest_verdict_on_a_pair_counts_in_both_directions(alice: User) -> None:
-    one, two, three = ticket("one"), ticket("two"), ticket("three")
-    Verdict.objects.create(ticket=one, candidate=two, judgement="different", by=alice)
-    Verdict.objects.create(ticket=three, candidate=one, judgement="different", by=alice)
-    assert judged_different(one.pk) == {two.pk, three.pk}
-    assert judged_different(two.pk) == {one.pk}
-    Verdict.objects.create(ticket=two, candidate=one, judgement="same", by=alice)
-    assert judged_different(one.pk) == {three.pk}
 
 
 # -- how it asks the database
