@@ -152,7 +152,7 @@ class Worker:
     # -- the loop ------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Works until `stop()`; survives a database that goes away."""
+        """Works until `stopping` is set, then stores what is under way; outlives losses of the database."""
         losses = 0
         while not self.stopping.is_set():
             try:
@@ -163,10 +163,6 @@ class Worker:
                 losses += 1
                 self._database_lost(error, losses)
         self.finish()
-
-    def stop(self) -> None:
-        """Lets the calls under way end, stores what they bring, takes no more. Safe in a signal handler."""
-        self.stopping.set()
 
     def finish(self) -> None:
         """Stores what is under way, gives back what was only claimed, and signs off."""

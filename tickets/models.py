@@ -468,10 +468,6 @@ class Ticket(models.Model):
         """The comments of the whole chain, oldest first. Internal notes stay internal."""
         return Comment.objects.filter(ticket__in=self.whole_chain()).select_related("author")
 
-    def reporters(self) -> models.QuerySet[User]:
-        """Everybody who has reported this problem."""
-        return User.objects.filter(reported_tickets__in=self.whole_chain()).distinct().order_by("pk")
-
 
 def _chain_up(ticket_id: int) -> Iterable[Ticket]:
     """The ticket and what it is a duplicate of, up to the end of its chain; nothing if it is deleted."""

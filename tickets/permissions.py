@@ -33,7 +33,3 @@ def may_import(user: Person) -> bool:
 
 def may_comment(user: Person) -> bool:
     return may_view(user) and may(user, "add_comment")
-
-
-def may_add_category(user: Person) -> bool:
-    return may(user, "add_category")

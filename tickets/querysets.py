@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.contrib.postgres.fields import ArrayField
@@ -45,11 +44,6 @@ class TicketQuerySet(models.QuerySet["Ticket"]):
         words = _words(query)
         ranked = self.annotate(word_rank=SearchRank(F("search_words"), words))
         return ranked.filter(search_words=words).order_by("-word_rank", "-pk")
-
-    def sharing_identifiers(self, identifiers: Collection[str]) -> TicketQuerySet:
-        """Tickets that name at least one of these error codes, host names, asset tags … (as the SQL function
-        `ticket_identifiers` writes them: lower-case)."""
-        return self.filter(identifiers__overlap=[clean_text(one) for one in identifiers])
 
     def search(self, query: str) -> TicketQuerySet:
         """What the search field of the list finds: #123 that ticket, otherwise words or identifiers."""

@@ -6,7 +6,6 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from .models import Category, Ticket, TicketEvent
-from .permissions import Person, may_add_category
 from .text import clean_title
 
 
@@ -57,19 +56,6 @@ def find_category(name: str) -> Category:
     category = Category.objects.filter(name__iexact=clean_title(name)).first()
     if category is None:
         raise ValidationError(_unknown_category(name), "unknown_category")
-    return category
-
-
-def get_or_create_category(name: str, by: Person) -> Category:
-    """The category of that name; a new one if there is none and `by` may add categories."""
-    try:
-        return find_category(name)
-    except ValidationError:
-        if not may_add_category(by):
-            raise
-    category = Category(name=name)
-    category.full_clean()
-    category.save()
     return category
 
 

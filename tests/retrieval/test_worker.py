@@ -484,7 +484,7 @@ def test_stop_stores_what_is_under_way_and_gives_back_the_rest(voyage: VoyageSer
     tickets(40)
     worker = Worker(get_embedder(), batch_size=4, concurrency=2)
     worker.step()
-    worker.stop()
+    worker.stopping.set()
     worker.finish()
     stored = TicketEmbedding.objects.exclude(embedding=None).count()
     assert 4 <= stored <= 20

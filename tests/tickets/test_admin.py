@@ -499,6 +499,14 @@ def test_impossible_merges_are_refused_with_a_sentence(agent_client: Client, ali
     assertContains(agent_client.post(page(a, "merge"), {"target": b.pk}), "already a duplicate")
 
 
+def test_everybody_who_reported_it_is_named_once(agent_client: Client, alice: User) -> None:
+    a, b = TicketFactory(), TicketFactory()
+    again = TicketFactory(reporter=a.reporter)
+    a.merge_into(b, by=alice)
+    again.merge_into(b, by=alice)
+    assertContains(agent_client.get(page(b)), "reported by 2 people")
+
+
 def test_the_status_of_a_duplicate_cannot_be_edited(agent_client: Client, alice: User) -> None:
     duplicate = TicketFactory()
     duplicate.merge_into(TicketFactory(), by=alice)

@@ -162,14 +162,6 @@ def test_a_comment_on_a_duplicate_reaches_the_end(alice: User) -> None:
     assert a.add_comment(by=alice, body="me too", internal=False, via="chat").ticket == c
 
 
-def test_everybody_who_reported_it(alice: User) -> None:
-    a, b = TicketFactory(), TicketFactory()
-    same = TicketFactory(reporter=a.reporter)
-    a.merge_into(b, by=alice)
-    same.merge_into(b, by=alice)
-    assert list(b.reporters()) == list(a.reporters()) == [a.reporter, b.reporter]
-
-
 def concurrently(*actions: Callable[[], object]) -> list[str]:
     """Run the actions at once in threads; the sentences with which some were refused."""
     start = threading.Barrier(len(actions))

@@ -47,14 +47,6 @@ def test_phrases_and_exclusions() -> None:
 def test_any_query_is_valid(db: None, query: str) -> None:
     list(Ticket.objects.matching_words(query))
     list(Ticket.objects.search(query))
-    list(Ticket.objects.sharing_identifiers([query]))
-
-
-def test_sharing_identifiers() -> None:
-    ticket = TicketFactory(title="Laptop NB-10234 is slow")
-    TicketFactory(title="Laptop NB-10235 is slow")
-    assert list(Ticket.objects.sharing_identifiers(ticket.identifiers)) == [ticket]
-    assert list(Ticket.objects.sharing_identifiers([])) == []
 
 
 def test_search_by_number() -> None:
@@ -84,7 +76,6 @@ QUESTIONS: list[tuple[Any, str]] = [
         "unresolved_priority",
     ),
     (Ticket.objects.filter(duplicate_of=1), "tickets_duplicate_of"),
-    (Ticket.objects.sharing_identifiers(["nb10234"]), "tickets_identifiers"),
     (Ticket.objects.search("nb-10234"), "tickets_search_words"),
     (Ticket.objects.search("nb-10234"), "tickets_identifiers"),
 ]

@@ -4,9 +4,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 
-from tests.factories import CategoryFactory, TicketFactory, UserFactory
+from tests.factories import CategoryFactory, TicketFactory
 from tickets.models import Category, Ticket
-from tickets.services import create_ticket, find_category, get_or_create_category
+from tickets.services import create_ticket, find_category
 
 pytestmark = pytest.mark.django_db
 
@@ -98,20 +98,8 @@ def test_finds_a_category_in_any_case(alice: User) -> None:
 def test_an_unknown_category_is_answered_with_the_known_ones(alice: User) -> None:
     CategoryFactory(name="Printing")
     with pytest.raises(ValidationError, match=r'no category "Fax".*Printing'):
-        get_or_create_category("Fax", by=alice)
+        find_category("Fax")
     assert Category.objects.count() == 1
-
-
-def test_who_may_add_categories_adds_one() -> None:
-    boss = UserFactory(agent=True, permissions=["add_category"])
-    assert get_or_create_category("Fax", by=boss) == find_category("fax")
-    assert get_or_create_category("FAX", by=boss) == Category.objects.get()
-
-
-def test_a_blank_category_is_refused() -> None:
-    boss = UserFactory(agent=True, permissions=["add_category"])
-    with pytest.raises(ValidationError):
-        get_or_create_category("  ", by=boss)
 
 
 def test_creating_costs_few_queries(django_assert_num_queries: object, charlie: User) -> None:

@@ -29,10 +29,6 @@ def in_ninety_days() -> datetime:
 
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
-    def usable(self) -> ApiTokenQuerySet:
-        """Neither revoked nor expired, and the person may still log in."""
-        return self.filter(revoked_at=None, expires_at__gt=timezone.now(), user__is_active=True)
-
     def with_secret(self, secret: str) -> ApiToken | None:
         return self.select_related("user").filter(digest=digest_of(secret)).first()
 
