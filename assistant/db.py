@@ -13,7 +13,8 @@ from contextvars import copy_context
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from django.db import connection
+from django.db import connections
+from django.utils import timezone, translation
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,11 +27,11 @@ _search = ThreadPoolExecutor(SEARCH_THREADS, thread_name_prefix="assistant-searc
 
 
 async def run_db(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a short ORM function in the pool, in the caller's language.
+    """Run a short ORM function in the pool, in the caller's language and time zone.
 
     When cancelled, waits for it first: a write is never left behind unseen.
     """
-    work = asyncio.wrap_future(_db.submit(copy_context().run, partial(_with_connection, fn, *args, **kwargs)))
+    work = asyncio.wrap_future(_db.submit(copy_context().run, _for_thread(partial(fn, *args, **kwargs))))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -42,13 +43,26 @@ async def run_db(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 async def run_search(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a search, which may wait for the network. When cancelled, its result is thrown away."""
-    call = partial(_with_connection, fn, *args, **kwargs)
-    return await asyncio.wrap_future(_search.submit(copy_context().run, call))
+    work = _search.submit(copy_context().run, _for_thread(partial(fn, *args, **kwargs)))
+    return await asyncio.wrap_future(work)
 
 
-def _with_connection(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    connection.close_if_unusable_or_obsolete()
-    try:
-        return fn(*args, **kwargs)
-    finally:
-        connection.close_if_unusable_or_obsolete()  # back to the pool of the process
+def _for_thread(fn: Callable[[], T]) -> Callable[[], T]:
+    """Takes language and time zone along, which Django keeps by thread, and gives connections back."""
+    language, zone = translation.get_language(), timezone.get_current_timezone()
+
+    def run() -> T:
+        _give_back_connections()
+        try:
+            with translation.override(language), timezone.override(zone):
+                return fn()
+        finally:
+            _give_back_connections()
+
+    return run
+
+
+def _give_back_connections() -> None:
+    """To the pool of the process, those of a replica as well."""
+    for connection in connections.all(initialized_only=True):
+        connection.close_if_unusable_or_obsolete()

@@ -69,14 +69,16 @@ def check_daily_tokens(user: User) -> None:
 
 
 def tokens_used_today(user: User) -> int:
-    """Input and output tokens of the person's turns since local midnight; cached input counts a tenth."""
+    """Input and output tokens of the person's turns since midnight; cached input counts a tenth."""
     today = Turn.objects.owned_by(user).filter(created_at__gte=midnight())
     counted = F("tokens_in") + F("tokens_out") + F("tokens_cached") / CACHE_SHARE
     return int(today.aggregate(used=Sum(counted))["used"] or 0)
 
 
 def midnight() -> datetime:
-    return timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+    """Of the site: the person's time zone comes from their browser, who could move it on."""
+    now = timezone.localtime(timezone=timezone.get_default_timezone())
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def tomorrow() -> datetime:

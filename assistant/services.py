@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import User
+from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db import transaction
 from django.utils import timezone
 from django.utils.text import Truncator, format_lazy
@@ -21,9 +22,6 @@ from assistant.tools.changes import values_before
 from tickets import permissions
 from tickets.models import StaleTicket, Ticket, Via
 from tickets.text import clean_text, is_blank
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 __all__ = [
     "Posted",
@@ -62,6 +60,7 @@ def post_message(*, conversation: Conversation, user: User, text: str, client_ke
     `client_key` identifies the submit: the same key again changes nothing (double click, resend).
     Raises `Refused` for an empty or too long message and for a limit.
     """
+    _lock_limits(user)
     conversation = locked(conversation, user)
     known = Message.objects.filter(conversation=conversation, client_key=client_key).first()
     if known:
@@ -109,6 +108,7 @@ def stop_turn(turn: Turn, user: User) -> Turn:
 @transaction.atomic
 def retry_turn(turn: Turn, user: User) -> Turn:
     """A new turn that goes on after the finished steps of a broken one, so that nothing is written twice."""
+    _lock_limits(user)
     turn = _locked_turn(turn, user)
     again = Turn.objects.filter(retry_of=turn).first()
     if again:
@@ -160,19 +160,27 @@ def _undo(call: ToolCall, user: User) -> None:
                 id=stale.current.pk,
             )
         ) from None
+    except (ValidationError, ObjectDoesNotExist):
+        raise Refused(_("What was there before is no longer possible, so nothing was undone.")) from None
     call.undone_at = timezone.now()
     call.save(update_fields=["undone_at"])
     store.add_note(call.conversation, notes.undone(call))
 
 
+@transaction.atomic
 def rate_turn(turn: Turn, user: User, helpful: bool, feedback: str = "") -> None:
     """Store whether the answer helped, with an optional word (at most 500 characters, or `Refused`)."""
     feedback = clean_text(feedback).strip()
     if len(feedback) > 500:
         raise Refused(_("The comment may have at most 500 characters."))
-    turn = Turn.objects.owned_by(user).get(pk=turn.pk)
+    turn = _locked_turn(turn, user)
     turn.helpful, turn.feedback = helpful, feedback
     turn.save(update_fields=["helpful", "feedback"])
+
+
+def _lock_limits(user: User) -> None:
+    """Whoever posts in several conversations at once passes the limits one post after the other."""
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
 
 
 def locked(conversation: Conversation, user: User) -> Conversation:

@@ -22,7 +22,7 @@ def recorded(events: Iterable[TicketEvent]) -> list[dict[str, Any]]:
 
 
 def values_before(changes: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The field values that restore what was there before."""
+    """The field values that restore what was there before; `ObjectDoesNotExist` if that is gone."""
     return {change["field"]: _value_before(change) for change in changes}
 
 
@@ -30,4 +30,4 @@ def _value_before(change: dict[str, Any]) -> Any:
     model = REFERENCES.get(change["field"])
     if model is None:
         return change["old"]
-    return model._default_manager.filter(pk=change["old_ref"]).first()
+    return None if change["old_ref"] is None else model._default_manager.get(pk=change["old_ref"])

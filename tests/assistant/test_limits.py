@@ -4,6 +4,8 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone, translation
 from pytest_django import Settings
 
@@ -43,6 +45,21 @@ def test_daily_tokens_are_limited_until_midnight(conversation: Conversation, set
     assert refused.value.until == limits.tomorrow()
     assert "1,000 tokens" in str(refused.value.sentence)
     assert "midnight" in str(refused.value.sentence)
+
+
+def test_the_day_is_the_sites_and_not_the_browsers() -> None:
+    with timezone.override("Pacific/Kiritimati"):
+        there = limits.midnight()
+    with timezone.override("Pacific/Niue"):
+        assert limits.midnight() == there
+
+
+def test_posts_in_several_conversations_pass_the_limits_one_by_one(conversation: Conversation) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        post(conversation)
+    locks = [query["sql"] for query in queries if "FOR NO KEY UPDATE" in query["sql"]]
+    assert "auth_user" in locks[0]
+    assert "assistant_conversation" in locks[1]
 
 
 def test_yesterday_and_other_people_do_not_count(conversation: Conversation, settings: Settings) -> None:

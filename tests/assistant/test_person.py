@@ -391,6 +391,25 @@ def test_undo_is_refused_when_the_ticket_has_changed_since(changed: tuple[Turn, 
     assert (ticket.status, ticket.priority) == ("resolved", "urgent")
 
 
+@pytest.mark.parametrize("gone", ["not staff", "deleted"])
+def test_undo_is_refused_when_what_was_there_is_no_longer_possible(
+    ask: Ask, claude: ScriptedClaude, alice: User, gone: str
+) -> None:
+    bob = UserFactory(agent=True)
+    ticket = TicketFactory(reporter=alice, assignee=bob)
+    claude.reply(Use("update_ticket", {"ticket_id": ticket.pk, "assignee": "nobody"})).reply("Done.")
+    turn, _events = ask("Nobody does it")
+    if gone == "deleted":
+        bob.delete()
+    else:
+        User.objects.filter(pk=bob.pk).update(is_staff=False)
+    with pytest.raises(Refused, match="nothing was undone"):
+        undo_last_change(turn, alice)
+    ticket.refresh_from_db()
+    assert ticket.assignee is None
+    assert turn.tool_calls.get().undone_at is None
+
+
 def test_undo_needs_a_change_and_the_right(
     changed: tuple[Turn, Ticket], alice: User, ask: Ask, claude: ScriptedClaude
 ) -> None:
